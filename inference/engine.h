@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// The door of inference/: from (role, text) messages to streamed text. Owns the model, the KV cache and the engine thread.
+// Every method may be called from any thread; jobs run in order on the engine thread. load() and generate() block the
+// caller, who passes a stop token; the sink is called on the caller's thread.
+//
+//     auto engine = BV_TRY(Engine::load({"model.gguf"}, {}, nullptr, stop));
+//     Prompt prompt = BV_TRY(engine->buildPrompt({chat, pieces}));
+//     SequenceId sequence = engine->openSequence();
+//     GenerationStats stats = BV_TRY(engine->generate({sequence, prompt.ids}, sink, stop));
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "inference/chat/conversation.h"
+#include "inference/tokenizer/tokenizer.h"
+#include "kernels/base/result.h"
+#include "kernels/formats.h"
+
+namespace belvedere::inference {
+
+/// Exact: f32 throughout, for comparing with a reference. Fast: what generation uses (8-bit or bf16 activations, 16-bit cache).
+enum class Compute { Exact, Fast };
+
+/// A LoRA adapter in GGUF; `scale` multiplies its lora_a and lora_b products only.
+struct AdapterFile {
+    std::string path;
+    float scale = 1.0F;
+};
+
+struct LoadRequest {
+    std::string model_path;
+    std::vector<AdapterFile> adapters;
+};
+
+struct EngineConfig {
+    size_t n_threads = 0;       ///< 0: one per core this process may use
+    size_t context_tokens = 0;  ///< 0: the model's own window
+    Compute compute = Compute::Fast;
+    kernels::CacheType cache_type = kernels::CacheType::F16;  ///< Exact always uses F32
+    size_t cache_budget_bytes = size_t{4} << 30;              ///< sequences idle longest are evicted above it
+    size_t prefill_chunk = 512;                               ///< tokens between two looks at the stop token
+};
+
+/// What is loaded, for people and for the model picker.
+struct ModelInfo {
+    std::string path;
+    std::string name;          ///< general.name, else the file's name
+    std::string architecture;  ///< "llama"
+    std::string weight_types;  ///< "Q4_1 (210), F32 (61), Q8_0 (1)"
+    uint64_t n_parameters = 0;
+    uint64_t file_bytes = 0;
+    uint64_t resident_bytes = 0;  ///< repacked weights and adapters, beside the mapped file
+    size_t context_tokens = 0;    ///< the window in force
+    size_t trained_context_tokens = 0;
+    size_t vocab_size = 0;
+    size_t n_layers = 0;
+    uint64_t cache_bytes_per_token = 0;
+    std::string chat_template;  ///< "from the model file", "built-in ChatML"
+    std::string instruction_set;
+    size_t n_threads = 0;
+    std::vector<AdapterFile> adapters;
+    std::vector<std::string> notices;  ///< what the user should know: "layers 3-29 carry an MSA index: run dense"
+};
+
+/// A stretch of prompt text whose ids are already known (a repository piece). Named by ChatPart::source.
+struct FixedPiece {
+    int64_t source = -1;
+    size_t n_bytes = 0;  ///< of its text; the ids are used only where the template left all of it in place
+    std::shared_ptr<const std::vector<TokenId>> ids;  ///< shared with the repository index, immutable
+};
+
+struct PromptRequest {
+    ChatRequest chat;
+    std::vector<FixedPiece> pieces;
+};
+
+/// Tokens [token_begin, token_end) of a prompt come from the text part with this source.
+struct PromptRange {
+    size_t token_begin = 0;
+    size_t token_end = 0;
+    int64_t source = -1;
+};
+
+struct Prompt {
+    std::vector<TokenId> ids;
+    std::vector<PromptRange> ranges;  ///< in order of tokens; parts without a source are left out
+};
+
+struct SamplingParams {
+    float temperature = 0.0F;  ///< 0: greedy, the same for any number of threads
+    uint32_t top_k = 0;        ///< 0: off
+    float top_p = 1.0F;
+    float min_p = 0.0F;
+    float repetition_penalty = 1.0F;
+    uint32_t repetition_window = 64;  ///< newest tokens that the penalty looks at
+    uint64_t seed = 0;
+};
+
+using SequenceId = uint64_t;
+
+struct GenerateRequest {
+    SequenceId sequence = 0;
+    std::vector<TokenId> prompt;  ///< the whole context; the part that the sequence already holds is not computed again
+    SamplingParams sampling;
+    size_t max_tokens = 1024;
+    std::vector<std::string> stop_strings;  ///< not part of the text that is streamed
+    bool show_special_tokens = false;       ///< stream markers such as <think> that are hidden otherwise
+};
+
+enum class FinishReason { EndOfTurn, StopString, MaxTokens, ContextFull, Cancelled };
+
+struct GenerationStats {
+    size_t n_prompt = 0;
+    size_t n_cached = 0;     ///< prompt tokens taken from the KV cache
+    size_t n_prefilled = 0;  ///< prompt tokens computed
+    size_t n_generated = 0;
+    std::chrono::duration<double> prefill{};
+    std::chrono::duration<double> generation{};
+    std::chrono::duration<double> first_token{};  ///< from the call to the first token, waiting in the queue included
+    FinishReason finish = FinishReason::EndOfTurn;
+};
+
+/// Receives what one generation produces, on the thread that called generate().
+class GenerationSink {
+  public:
+    virtual ~GenerationSink() = default;
+
+    virtual void onPrefill(size_t n_done, size_t n_total) = 0;
+
+    /// Whole UTF-8 characters. `ids` are the tokens finished since the last call.
+    virtual void onText(std::string_view text, std::span<const TokenId> ids) = 0;
+};
+
+/// fraction in [0, 1] and what is being done ("reading tensors"); called on the loading thread.
+using LoadProgress = std::function<void(double fraction, const char* what)>;
+
+class Engine {
+  public:
+    /// Maps, checks and prepares a model. Errors: NotFound, Io, Corrupt, Unsupported, OutOfMemory, Cancelled; the message names
+    /// the file and the tensor or key.
+    static Result<std::unique_ptr<Engine>> load(const LoadRequest& request,
+                                                const EngineConfig& config,
+                                                const LoadProgress& progress,
+                                                std::stop_token stop);
+    virtual ~Engine() = default;
+
+    [[nodiscard]] virtual const ModelInfo& info() const = 0;
+    [[nodiscard]] virtual const Tokenizer& tokenizer() const = 0;
+
+    /// Renders the model's chat template and tokenizes: template literals may hold special tokens, message text never does.
+    [[nodiscard]] virtual Result<Prompt> buildPrompt(const PromptRequest& request) const = 0;
+
+    /// An empty sequence. Sequences share the pages of equal prefixes; generate() finds the longest one by itself.
+    virtual SequenceId openSequence() = 0;
+    /// A sequence that begins with the first n_tokens of another (copy on write).
+    virtual Result<SequenceId> fork(SequenceId sequence, size_t n_tokens) = 0;
+    virtual void closeSequence(SequenceId sequence) = 0;
+    /// Prompt tokens that would come from the cache.
+    [[nodiscard]] virtual size_t cachedPrefix(SequenceId sequence, std::span<const TokenId> prompt) const = 0;
+
+    /// Errors: InvalidArgument where prompt plus one token exceed the window (with the numbers: a prompt is never cut);
+    /// OutOfMemory, Internal. Cancellation is no error: it is the finish reason, and the sequence keeps what is computed.
+    virtual Result<GenerationStats> generate(const GenerateRequest& request,
+                                             GenerationSink& sink,
+                                             std::stop_token stop) = 0;
+
+    struct CacheUse {
+        uint64_t bytes = 0;
+        uint64_t budget_bytes = 0;
+        size_t n_sequences = 0;
+        size_t n_pages = 0;
+        size_t n_shared_pages = 0;
+    };
+    [[nodiscard]] virtual CacheUse cacheUse() const = 0;
+};
+
+}  // namespace belvedere::inference

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// The small door for tools that compare us with a reference: token ids, logits, facts of a model file. Any thread; each call
+// loads what it needs.
+
+#include <memory>
+#include <span>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "inference/engine.h"
+#include "kernels/base/result.h"
+
+namespace belvedere::inference {
+
+/// The tokenizer of a GGUF (also vocabulary-only) or of a tokenizer.json.
+[[nodiscard]] Result<std::unique_ptr<Tokenizer>> loadTokenizer(const std::string& path);
+
+/// The chat template a GGUF carries. Errors: NotFound where it has none.
+[[nodiscard]] Result<std::string> readChatTemplate(const std::string& path);
+
+/// What a model file is, from its header alone: no weights are read.
+[[nodiscard]] Result<ModelInfo> inspectModel(const std::string& path);
+
+struct LogitsRequest {
+    LoadRequest load;
+    std::vector<TokenId> ids;
+    Compute compute = Compute::Exact;
+    size_t chunk = 0;      ///< tokens a forward pass; 0: the engine's own
+    size_t n_threads = 0;  ///< 0: one per core
+};
+
+struct Logits {
+    size_t n_tokens = 0;
+    size_t vocab_size = 0;
+    std::vector<float> values;  ///< [n_tokens, vocab_size]
+};
+
+/// Errors: those of Engine::load; InvalidArgument where an id is outside the vocabulary or the ids exceed the window.
+[[nodiscard]] Result<Logits> computeLogits(const LogitsRequest& request, std::stop_token stop);
+
+/// Writes one f32 tensor `name` of `shape` as a safetensors file, through a temporary file and a rename.
+[[nodiscard]] Result<void> writeSafetensors(const std::string& path,
+                                            const std::string& name,
+                                            std::span<const size_t> shape,
+                                            std::span<const float> values);
+
+struct SupportedFormats {
+    std::vector<std::string> architectures;
+    std::vector<std::string> weight_types;
+    std::vector<std::string> tokenizers;
+};
+[[nodiscard]] SupportedFormats supportedFormats();
+
+/// The instruction set the kernels use, and what the CPU offers, for `belvedere doctor`.
+struct ComputeInfo {
+    std::string cpu;
+    std::string cpu_features;
+    std::string instruction_set;
+    size_t n_cores = 0;
+    std::string gpu;  ///< "none: built without CUDA", "NVIDIA H200, 139.8 GiB"
+};
+[[nodiscard]] Result<ComputeInfo> computeInfo();
+
+}  // namespace belvedere::inference
