@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Element and block types of weights and caches: ids, sizes, names, byte layouts. Layouts are those of ggml (GGUF v3); the
-// decode rules are in kernels/scalar/dequantize.cpp. Plain data, any thread.
+// Element and block types of weights and caches: ids, sizes, names, byte layouts. Layouts are those
+// of ggml (GGUF v3); the decode rules are in kernels/scalar/dequantize.cpp. Plain data, any thread.
 
 #include <cstddef>
 #include <cstdint>
@@ -37,13 +37,13 @@ struct WeightTypeInfo {
 
 /// Every supported type, in order of id.
 inline constexpr WeightTypeInfo kWeightTypes[] = {
-    {WeightType::F32, "F32", 1, 4},        {WeightType::F16, "F16", 1, 2},
-    {WeightType::Q4_0, "Q4_0", 32, 18},    {WeightType::Q4_1, "Q4_1", 32, 20},
-    {WeightType::Q5_0, "Q5_0", 32, 22},    {WeightType::Q5_1, "Q5_1", 32, 24},
-    {WeightType::Q8_0, "Q8_0", 32, 34},    {WeightType::Q2_K, "Q2_K", 256, 84},
-    {WeightType::Q3_K, "Q3_K", 256, 110},  {WeightType::Q4_K, "Q4_K", 256, 144},
-    {WeightType::Q5_K, "Q5_K", 256, 176},  {WeightType::Q6_K, "Q6_K", 256, 210},
-    {WeightType::BF16, "BF16", 1, 2},      {WeightType::MXFP4, "MXFP4", 32, 17},
+    {WeightType::F32, "F32", 1, 4},       {WeightType::F16, "F16", 1, 2},
+    {WeightType::Q4_0, "Q4_0", 32, 18},   {WeightType::Q4_1, "Q4_1", 32, 20},
+    {WeightType::Q5_0, "Q5_0", 32, 22},   {WeightType::Q5_1, "Q5_1", 32, 24},
+    {WeightType::Q8_0, "Q8_0", 32, 34},   {WeightType::Q2_K, "Q2_K", 256, 84},
+    {WeightType::Q3_K, "Q3_K", 256, 110}, {WeightType::Q4_K, "Q4_K", 256, 144},
+    {WeightType::Q5_K, "Q5_K", 256, 176}, {WeightType::Q6_K, "Q6_K", 256, 210},
+    {WeightType::BF16, "BF16", 1, 2},     {WeightType::MXFP4, "MXFP4", 32, 17},
 };
 
 /// nullptr where the id is none of ours.

@@ -19,7 +19,8 @@ namespace belvedere {
 
 class ThreadPool {
   public:
-    /// `n_threads` counts the calling thread: n_threads - 1 workers are started. 0 means one per core of the machine.
+    /// `n_threads` counts the calling thread: n_threads - 1 workers are started. 0 means one per
+    /// core of the machine.
     explicit ThreadPool(size_t n_threads);
     ~ThreadPool();
     ThreadPool(const ThreadPool&) = delete;
@@ -27,40 +28,49 @@ class ThreadPool {
 
     [[nodiscard]] size_t threadCount() const { return n_threads_; }
 
-    /// Calls slice(begin, end, worker) so that every item of [0, n_items) is in exactly one slice; borders are multiples of
-    /// `grain`. Slices are handed out as workers become free. Returns when all are done. slice must not throw.
+    /// Calls slice(begin, end, worker) so that every item of [0, n_items) is in exactly one slice;
+    /// borders are multiples of `grain`. Slices are handed out as workers become free. Returns when
+    /// all are done. slice must not throw.
     template <class Slice>
     void parallelFor(size_t n_items, size_t grain, Slice&& slice) {
         using S = std::remove_reference_t<Slice>;
-        run(n_items, grain, [](void* context, size_t begin, size_t end, size_t worker) {
-            (*static_cast<S*>(context))(begin, end, worker);
-        }, const_cast<void*>(static_cast<const void*>(&slice)));
+        run(
+            n_items, grain,
+            [](void* context, size_t begin, size_t end, size_t worker) {
+                (*static_cast<S*>(context))(begin, end, worker);
+            },
+            const_cast<void*>(static_cast<const void*>(&slice)));
     }
 
-    /// While busy, idle workers spin briefly before they sleep: lower latency between the kernels of one token. The engine
-    /// turns it on for the time it generates and off after, so that an idle program uses no CPU.
+    /// While busy, idle workers spin briefly before they sleep: lower latency between the kernels
+    /// of one token. The engine turns it on for the time it generates and off after, so that an
+    /// idle program uses no CPU.
     void setBusy(bool busy);
 
   private:
     using SliceFunction = void (*)(void* context, size_t begin, size_t end, size_t worker);
 
     void run(size_t n_items, size_t grain, SliceFunction slice, void* context);
+    bool takeChunk(size_t worker);
+    bool hasChunk() const;
     void workerLoop(size_t worker);
-    void takeSlices(size_t worker);
+    void sleepUntilWork();
 
     const size_t n_threads_;
 
-    // The current job; written by run() before generation_ is raised.
-    SliceFunction slice_ = nullptr;
-    void* context_ = nullptr;
-    size_t n_items_ = 0;
-    size_t grain_ = 1;
-    size_t chunk_ = 1;
+    // The current job. Atomic because a worker reads them before it knows, by winning a chunk, that
+    // they are still current.
+    std::atomic<SliceFunction> slice_{nullptr};
+    std::atomic<void*> context_{nullptr};
+    std::atomic<size_t> n_items_{0};
+    std::atomic<size_t> chunk_items_{1};
+    std::atomic<uint32_t> n_chunks_{0};
 
-    alignas(64) std::atomic<size_t> next_item_{0};
-    alignas(64) std::atomic<uint64_t> generation_{0};
-    alignas(64) std::atomic<size_t> n_running_{0};
-    std::atomic<bool> busy_{false};
+    /// High half: number of the job; low half: its chunks not yet handed out. One exchange on it
+    /// claims a chunk.
+    alignas(64) std::atomic<uint64_t> ticket_{0};
+    alignas(64) std::atomic<uint32_t> n_done_{0};  ///< finished chunks of the current job
+    alignas(64) std::atomic<bool> busy_{false};
     std::atomic<bool> stopping_{false};
     std::atomic<size_t> n_sleeping_{0};
     std::mutex mutex_;

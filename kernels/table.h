@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// KernelTable: one function pointer per kernel, with shapes and units. Callers include
+// kernels/kernels.h; this part stands alone so that files compiled for one instruction set include
+// nothing that could merge with baseline code. Plain data; the kernels may run on any thread, calls
+// on disjoint outputs at once.
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/formats.h"
+
+namespace belvedere::kernels {
+
+enum class Isa { Scalar, Avx2, Avx512, Amx };
+
+/// Row slices of matrix products and packing start at multiples of this.
+inline constexpr size_t kRowTile = 16;
+
+/// out[t, r] = sum_i W[r, i] * x[t, i]  (+ out[t, r] before, where `accumulate`)
+/// Exact way: the weight is decoded to f32, products and sums are f32 (scalar version: sums in
+/// f64). Shapes: w [n_rows, n_cols] in `type`; x [n_tokens, n_cols]; out [n_tokens, n_rows]. Rows
+/// [row_begin, row_end) are computed.
+struct MatMulF32 {
+    WeightType type;
+    const void* w;
+    size_t n_rows;
+    size_t n_cols;
+    const float* x;
+    size_t x_stride;
+    float* out;
+    size_t out_stride;
+    size_t n_tokens;
+    size_t row_begin;
+    size_t row_end;
+    bool accumulate = false;
+};
+
+/// The same product in the fast way: W packed by `pack`, x prepared by `quantize_activations`, both
+/// in layouts private to the instruction set. Eight-bit or bf16 activations; f32 sums between
+/// blocks.
+struct MatMulFast {
+    WeightType type;
+    const void* packed;
+    size_t n_rows;
+    size_t n_cols;
+    const void* activations;
+    float* out;
+    size_t out_stride;
+    size_t n_tokens;
+    size_t row_begin;  ///< multiple of kRowTile
+    size_t row_end;    ///< multiple of kRowTile, or n_rows
+};
+
+/// Softmax attention of a run of queries over the paged cache, causal: query t sees positions
+/// 0..first_pos + t. out[t, h, :] = sum_j softmax_j(scale * q[t, h, :] . k[j, g, :]) v[j, g, :],  g
+/// = h / (n_heads / n_kv_heads) A page holds kPageTokens positions of one layer: [n_kv_heads,
+/// kPageTokens, head_dim] in `type`, K and V apart. Entries behind the last valid position are
+/// never read into a result, whatever they hold.
+struct Attend {
+    CacheType type;
+    const float* q;  ///< [n_tokens, n_heads, head_dim], rows q_stride apart
+    size_t q_stride;
+    const void* const* k_pages;  ///< [ceil((first_pos + n_tokens) / kPageTokens)]
+    const void* const* v_pages;
+    float* out;  ///< [n_tokens, n_heads, head_dim], rows out_stride apart
+    size_t out_stride;
+    size_t n_tokens;
+    size_t first_pos;
+    size_t n_heads;
+    size_t n_kv_heads;
+    size_t head_dim;
+    float scale;
+    bool exact;      ///< f32 throughout; else the kernel may round q, k and p to bf16
+    float* scratch;  ///< attend_scratch_floats elements, one per worker
+    // The slice: token tiles of attend_token_tile x KV heads, numbered tile * n_kv_heads + kv_head.
+    size_t item_begin;
+    size_t item_end;
+};
+
+struct KernelTable {
+    Isa isa;
+    const char* description;  ///< what is in use, for people: "AVX-512 (VNNI, BF16)"
+
+    /// dst[i] = value of element i; n a multiple of the block. Bit-exact on every instruction set.
+    /// Source: GGUF v3 block formats, ggml; see scalar/dequantize.cpp.
+    void (*dequantize)(WeightType type, const void* src, float* dst, size_t n) noexcept;
+
+    void (*mat_mul_f32)(const MatMulF32& args) noexcept;
+
+    /// Bytes that `pack` writes for a matrix; 0 where the kernel reads the stored layout as it is
+    /// (then `packed` is w).
+    size_t (*packed_bytes)(WeightType type, size_t n_rows, size_t n_cols) noexcept;
+    /// Rows [row_begin, row_end) of w [n_rows, n_cols] into the layout that mat_mul_fast reads;
+    /// kRowTile borders.
+    void (*pack)(WeightType type,
+                 const void* w,
+                 size_t n_rows,
+                 size_t n_cols,
+                 void* packed,
+                 size_t row_begin,
+                 size_t row_end) noexcept;
+    /// Bytes of prepared activations for [n_tokens, n_cols].
+    size_t (*activation_bytes)(WeightType type, size_t n_tokens, size_t n_cols) noexcept;
+    /// True where activations prepared for `a` serve weights of type `b` too (then q, k and v share
+    /// one preparation).
+    bool (*same_activations)(WeightType a, WeightType b) noexcept;
+    /// Tokens [token_begin, token_end) of x [n_tokens, n_cols] into the layout that mat_mul_fast
+    /// reads.
+    void (*quantize_activations)(WeightType type,
+                                 const float* x,
+                                 size_t x_stride,
+                                 size_t n_tokens,
+                                 size_t n_cols,
+                                 void* activations,
+                                 size_t token_begin,
+                                 size_t token_end) noexcept;
+    void (*mat_mul_fast)(const MatMulFast& args) noexcept;
+
+    /// out[t, i] = x[t, i] * weight[i] / sqrt(mean_i(x[t, :]^2) + eps)
+    /// Shapes: x, out [n_tokens, dim] with strides; weight [dim]. out may be x.
+    /// Source: Zhang & Sennrich 2019, arXiv:1910.07467, eq. 4; eps inside the root as Llama does.
+    void (*rms_norm)(const float* x,
+                     size_t x_stride,
+                     const float* weight,
+                     float* out,
+                     size_t out_stride,
+                     size_t n_tokens,
+                     size_t dim,
+                     float eps) noexcept;
+
+    /// Rotates the first 2 * n_pairs elements of every head of every token in place; the rest pass
+    /// through. Adjacent: (x[2i], x[2i+1]); half-split: (x[i], x[i + n_pairs]):  (a, b) -> (a cos -
+    /// b sin, b cos + a sin) Shapes: x [n_tokens, n_heads, head_dim], rows stride apart; cos, sin
+    /// [n_tokens, n_pairs]. Source: Su et al. 2021, arXiv:2104.09864; half-split as GPT-NeoX.
+    void (*rope_adjacent)(float* x,
+                          size_t stride,
+                          const float* cos,
+                          const float* sin,
+                          size_t n_tokens,
+                          size_t n_heads,
+                          size_t head_dim,
+                          size_t n_pairs) noexcept;
+    void (*rope_half_split)(float* x,
+                            size_t stride,
+                            const float* cos,
+                            const float* sin,
+                            size_t n_tokens,
+                            size_t n_heads,
+                            size_t head_dim,
+                            size_t n_pairs) noexcept;
+
+    /// out[i] = gate[i] / (1 + exp(-gate[i])) * up[i], n elements; out may be gate.
+    /// Source: Shazeer 2020, arXiv:2002.05202, SwiGLU.
+    void (*swiglu)(const float* gate, const float* up, float* out, size_t n) noexcept;
+
+    /// dst[i] += src[i], n elements.
+    void (*add)(float* dst, const float* src, size_t n) noexcept;
+
+    /// dst[i] = src[i] in the cache's element type (round to nearest even), n elements.
+    void (*to_cache)(CacheType type, const float* src, void* dst, size_t n) noexcept;
+
+    /// Query rows of one attention item; item count = ceil(n_tokens / tile) * n_kv_heads.
+    size_t (*attend_token_tile)(size_t n_tokens) noexcept;
+    size_t (*attend_scratch_floats)(size_t n_heads, size_t n_kv_heads, size_t head_dim) noexcept;
+    void (*attend)(const Attend& args) noexcept;
+
+    /// Index of the largest element, the lowest index on a tie; n > 0. NaN never wins.
+    size_t (*arg_max)(const float* x, size_t n) noexcept;
+};
+
+}  // namespace belvedere::kernels
