@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "kernels/avx512/avx512_kernels.h"
+#include "kernels/packed.h"
 #include "kernels/registration.h"
 
 namespace belvedere::kernels {
@@ -6,6 +8,20 @@ namespace belvedere::kernels {
 void registerAvx512(KernelTable& table, CpuExtras extras) noexcept {
     table.isa = Isa::Avx512;
     table.description = extras.avx512_bf16 ? "AVX-512 (VNNI, BF16)" : "AVX-512 (VNNI)";
+    table.mat_mul_f32 = avx512::matMulF32;
+    table.packed_bytes = packedBytes;
+    table.pack = packRows;
+    table.activation_bytes = packedActivationBytes;
+    table.same_activations = samePackedActivations;
+    table.quantize_activations = avx512::quantizeActivations;
+    table.mat_mul_fast = avx512::matMulFast;
+    table.rms_norm = avx512::rmsNorm;
+    table.rope_adjacent = avx512::ropeAdjacent;
+    table.rope_half_split = avx512::ropeHalfSplit;
+    table.swiglu = avx512::swiglu;
+    table.add = avx512::add;
+    table.to_cache = avx512::toCache;
+    table.arg_max = avx512::argMax;
 }
 
 }  // namespace belvedere::kernels

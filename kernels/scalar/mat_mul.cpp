@@ -27,10 +27,6 @@ bool isFloat(WeightType type) {
     return type == WeightType::F32 || type == WeightType::F16 || type == WeightType::BF16;
 }
 
-const uint8_t* rowAt(WeightType type, const void* w, size_t n_cols, size_t row, size_t col) {
-    return static_cast<const uint8_t*>(w) + row * rowBytes(type, n_cols) + rowBytes(type, col);
-}
-
 /// sum_i W[row, i] * x(i), x a function of the column.
 template <class X>
 double dotRow(WeightType type, const void* w, size_t n_cols, size_t row, X x) {
@@ -38,7 +34,7 @@ double dotRow(WeightType type, const void* w, size_t n_cols, size_t row, X x) {
     double sum = 0;
     for (size_t begin = 0; begin < n_cols; begin += kChunk) {
         const size_t n = std::min(kChunk, n_cols - begin);
-        dequantize(type, rowAt(type, w, n_cols, row, begin), decoded, n);
+        dequantize(type, weightAt(type, w, n_cols, row, begin), decoded, n);
         for (size_t i = 0; i < n; ++i) {
             sum += static_cast<double>(decoded[i]) * x(begin + i);
         }
@@ -65,6 +61,11 @@ ActivationBlock quantizeBlock(const float* x) {
 }
 
 }  // namespace
+
+const void* weightAt(
+    WeightType type, const void* w, size_t n_cols, size_t row, size_t col) noexcept {
+    return static_cast<const uint8_t*>(w) + row * rowBytes(type, n_cols) + rowBytes(type, col);
+}
 
 void matMulF32(const MatMulF32& args) noexcept {
     for (size_t row = args.row_begin; row < args.row_end; ++row) {

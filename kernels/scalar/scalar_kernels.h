@@ -13,6 +13,10 @@ namespace belvedere::kernels::scalar {
 
 void dequantize(WeightType type, const void* src, float* dst, size_t n) noexcept;
 
+/// Where the block that begins with column `col` of a row stands.
+const void* weightAt(
+    WeightType type, const void* w, size_t n_cols, size_t row, size_t col) noexcept;
+
 void matMulF32(const MatMulF32& args) noexcept;
 
 size_t packedBytes(WeightType type, size_t n_rows, size_t n_cols) noexcept;
