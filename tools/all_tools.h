@@ -15,7 +15,7 @@ struct ToolPolicy {
 };
 
 /// Every tool for one workspace.
-[[nodiscard]] std::shared_ptr<agent::ToolRegistry> allTools(std::shared_ptr<const Workspace> workspace,
-                                                            const ToolPolicy& policy);
+[[nodiscard]] std::shared_ptr<agent::ToolRegistry> allTools(
+    std::shared_ptr<const Workspace> workspace, const ToolPolicy& policy);
 
 }  // namespace belvedere::tools

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The folder we are allowed in. Every path a tool touches goes through resolve(): symbolic links are followed and whatever
-// ends outside the root is refused. Immutable; any thread.
+// The folder we are allowed in. Every path a tool touches goes through resolve(): symbolic links
+// are followed and whatever ends outside the root is refused. Immutable; any thread.
 
 #include <filesystem>
 #include <memory>
@@ -20,8 +20,9 @@ class Workspace {
 
     [[nodiscard]] const std::filesystem::path& root() const { return root_; }
 
-    /// Absolute path of a file or folder below the root; it need not exist, its nearest existing parent decides.
-    /// Errors: InvalidArgument naming the path: outside the root (also through links), empty, or with a NUL.
+    /// Absolute path of a file or folder below the root; it need not exist, its nearest existing
+    /// parent decides. Errors: InvalidArgument naming the path: outside the root (also through
+    /// links), empty, or with a NUL.
     [[nodiscard]] Result<std::filesystem::path> resolve(std::string_view path) const;
 
     /// Relative to the root, with '/'.
