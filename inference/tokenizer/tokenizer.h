@@ -23,6 +23,10 @@
 
 namespace belvedere::inference {
 
+namespace detail {
+struct TokenizerModel;
+}
+
 using TokenId = int32_t;
 
 enum class TokenKind { Normal, Unknown, Control, UserDefined, Unused, Byte };
@@ -90,11 +94,9 @@ class Tokenizer {
     [[nodiscard]] bool hiddenFromUser(TokenId id) const;
 
   private:
-    struct Model;
+    explicit Tokenizer(std::unique_ptr<const detail::TokenizerModel> model);
 
-    explicit Tokenizer(std::unique_ptr<const Model> model);
-
-    std::unique_ptr<const Model> model_;
+    std::unique_ptr<const detail::TokenizerModel> model_;
 };
 
 }  // namespace belvedere::inference

@@ -28,7 +28,6 @@ enum class SplitRule {
 /// from its neighbours.
 struct AddedTokenRule {
     uint32_t id = 0;
-    bool single_word = false;  ///< only where no word character touches it
     bool strip_left = false;   ///< takes the white space before it
     bool strip_right = false;  ///< takes the white space after it
     bool normalized = false;   ///< matched after the others, in what they leave
@@ -44,7 +43,7 @@ struct VocabularyData {
                                  ///< byte; empty: all normal
     std::vector<std::string> merges;  ///< "left right", best first; only for gpt2
     std::optional<uint32_t> bos, eos, eot, eom, unk, pad;
-    bool add_bos = false;
+    std::optional<bool> add_bos;  ///< not stated: on for llama and for the Llama 3 pattern
     bool add_eos = false;
     bool add_space_prefix = true;  ///< llama: a space before the text and after each added token
     bool remove_extra_whitespaces = false;  ///< true is refused: no supported model wants it
