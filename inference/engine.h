@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The door of inference/: from (role, text) messages to streamed text. Owns the model, the KV cache and the engine thread.
-// Every method may be called from any thread; jobs run in order on the engine thread. load() and generate() block the
-// caller, who passes a stop token; the sink is called on the caller's thread.
+// The door of inference/: from (role, text) messages to streamed text. Owns the model, the KV cache
+// and the engine thread. Every method may be called from any thread; jobs run in order on the
+// engine thread. load() and generate() block the caller, who passes a stop token; the sink is
+// called on the caller's thread.
 //
 //     auto engine = BV_TRY(Engine::load({"model.gguf"}, {}, nullptr, stop));
 //     Prompt prompt = BV_TRY(engine->buildPrompt({chat, pieces}));
@@ -26,7 +27,8 @@
 
 namespace belvedere::inference {
 
-/// Exact: f32 throughout, for comparing with a reference. Fast: what generation uses (8-bit or bf16 activations, 16-bit cache).
+/// Exact: f32 throughout, for comparing with a reference. Fast: what generation uses (8-bit or bf16
+/// activations, 16-bit cache).
 enum class Compute { Exact, Fast };
 
 /// A LoRA adapter in GGUF; `scale` multiplies its lora_a and lora_b products only.
@@ -45,8 +47,8 @@ struct EngineConfig {
     size_t context_tokens = 0;  ///< 0: the model's own window
     Compute compute = Compute::Fast;
     kernels::CacheType cache_type = kernels::CacheType::F16;  ///< Exact always uses F32
-    size_t cache_budget_bytes = size_t{4} << 30;              ///< sequences idle longest are evicted above it
-    size_t prefill_chunk = 512;                               ///< tokens between two looks at the stop token
+    size_t cache_budget_bytes = size_t{4} << 30;  ///< sequences idle longest are evicted above it
+    size_t prefill_chunk = 512;                   ///< tokens between two looks at the stop token
 };
 
 /// What is loaded, for people and for the model picker.
@@ -67,14 +69,18 @@ struct ModelInfo {
     std::string instruction_set;
     size_t n_threads = 0;
     std::vector<AdapterFile> adapters;
-    std::vector<std::string> notices;  ///< what the user should know: "layers 3-29 carry an MSA index: run dense"
+    std::vector<std::string>
+        notices;  ///< what the user should know: "layers 3-29 carry an MSA index: run dense"
 };
 
-/// A stretch of prompt text whose ids are already known (a repository piece). Named by ChatPart::source.
+/// A stretch of prompt text whose ids are already known (a repository piece). Named by
+/// ChatPart::source.
 struct FixedPiece {
     int64_t source = -1;
-    size_t n_bytes = 0;  ///< of its text; the ids are used only where the template left all of it in place
-    std::shared_ptr<const std::vector<TokenId>> ids;  ///< shared with the repository index, immutable
+    size_t n_bytes =
+        0;  ///< of its text; the ids are used only where the template left all of it in place
+    std::shared_ptr<const std::vector<TokenId>>
+        ids;  ///< shared with the repository index, immutable
 };
 
 struct PromptRequest {
@@ -108,11 +114,13 @@ using SequenceId = uint64_t;
 
 struct GenerateRequest {
     SequenceId sequence = 0;
-    std::vector<TokenId> prompt;  ///< the whole context; the part that the sequence already holds is not computed again
+    std::vector<TokenId> prompt;  ///< the whole context; the part that the sequence already holds
+                                  ///< is not computed again
     SamplingParams sampling;
     size_t max_tokens = 1024;
     std::vector<std::string> stop_strings;  ///< not part of the text that is streamed
-    bool show_special_tokens = false;       ///< stream markers such as <think> that are hidden otherwise
+    bool ignore_end_of_turn = false;        ///< go on to max_tokens: for benchmarks
+    bool show_special_tokens = false;  ///< stream markers such as <think> that are hidden otherwise
 };
 
 enum class FinishReason { EndOfTurn, StopString, MaxTokens, ContextFull, Cancelled };
@@ -124,7 +132,8 @@ struct GenerationStats {
     size_t n_generated = 0;
     std::chrono::duration<double> prefill{};
     std::chrono::duration<double> generation{};
-    std::chrono::duration<double> first_token{};  ///< from the call to the first token, waiting in the queue included
+    std::chrono::duration<double>
+        first_token{};  ///< from the call to the first token, waiting in the queue included
     FinishReason finish = FinishReason::EndOfTurn;
 };
 
@@ -144,8 +153,8 @@ using LoadProgress = std::function<void(double fraction, const char* what)>;
 
 class Engine {
   public:
-    /// Maps, checks and prepares a model. Errors: NotFound, Io, Corrupt, Unsupported, OutOfMemory, Cancelled; the message names
-    /// the file and the tensor or key.
+    /// Maps, checks and prepares a model. Errors: NotFound, Io, Corrupt, Unsupported, OutOfMemory,
+    /// Cancelled; the message names the file and the tensor or key.
     static Result<std::unique_ptr<Engine>> load(const LoadRequest& request,
                                                 const EngineConfig& config,
                                                 const LoadProgress& progress,
@@ -155,19 +164,23 @@ class Engine {
     [[nodiscard]] virtual const ModelInfo& info() const = 0;
     [[nodiscard]] virtual const Tokenizer& tokenizer() const = 0;
 
-    /// Renders the model's chat template and tokenizes: template literals may hold special tokens, message text never does.
+    /// Renders the model's chat template and tokenizes: template literals may hold special tokens,
+    /// message text never does.
     [[nodiscard]] virtual Result<Prompt> buildPrompt(const PromptRequest& request) const = 0;
 
-    /// An empty sequence. Sequences share the pages of equal prefixes; generate() finds the longest one by itself.
+    /// An empty sequence. Sequences share the pages of equal prefixes; generate() finds the longest
+    /// one by itself.
     virtual SequenceId openSequence() = 0;
     /// A sequence that begins with the first n_tokens of another (copy on write).
     virtual Result<SequenceId> fork(SequenceId sequence, size_t n_tokens) = 0;
     virtual void closeSequence(SequenceId sequence) = 0;
     /// Prompt tokens that would come from the cache.
-    [[nodiscard]] virtual size_t cachedPrefix(SequenceId sequence, std::span<const TokenId> prompt) const = 0;
+    [[nodiscard]] virtual size_t cachedPrefix(SequenceId sequence,
+                                              std::span<const TokenId> prompt) const = 0;
 
-    /// Errors: InvalidArgument where prompt plus one token exceed the window (with the numbers: a prompt is never cut);
-    /// OutOfMemory, Internal. Cancellation is no error: it is the finish reason, and the sequence keeps what is computed.
+    /// Errors: InvalidArgument where prompt plus one token exceed the window (with the numbers: a
+    /// prompt is never cut); OutOfMemory, Internal. Cancellation is no error: it is the finish
+    /// reason, and the sequence keeps what is computed.
     virtual Result<GenerationStats> generate(const GenerateRequest& request,
                                              GenerationSink& sink,
                                              std::stop_token stop) = 0;
@@ -179,6 +192,7 @@ class Engine {
         size_t n_pages = 0;
         size_t n_shared_pages = 0;
     };
+
     [[nodiscard]] virtual CacheUse cacheUse() const = 0;
 };
 

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// The command line: options of every command in one struct, so that a name means the same
+// everywhere.
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "inference/engine.h"
+#include "kernels/base/result.h"
+
+namespace belvedere::app {
+
+struct Arguments {
+    std::string command;                           ///< "" where none was named
+    std::vector<std::string> positional;           ///< what follows the command and is no option
+    std::string model;                             ///< --model FILE
+    std::vector<inference::AdapterFile> adapters;  ///< --adapter FILE[:scale], repeated
+    std::string repository;                        ///< --repo PATH
+    std::string session;                           ///< --session ID
+    std::string questions;                         ///< --questions FILE
+    std::string template_file;                     ///< --template FILE
+    std::string input;                             ///< --input FILE
+    std::string output;                            ///< --output FILE
+    std::optional<size_t> budget;                  ///< --budget N tokens
+    std::optional<size_t> n_threads;               ///< --threads N
+    std::optional<size_t> context_tokens;          ///< --context N tokens
+    std::optional<size_t> chunk;                   ///< --chunk N tokens
+    std::optional<size_t> max_tokens;              ///< --max-tokens N
+    std::optional<size_t> n_prompt;                ///< --prompt N tokens (bench)
+    std::optional<size_t> n_depth;                 ///< --depth N tokens (bench)
+    std::optional<double> temperature;             ///< --temperature T
+    std::optional<uint64_t> seed;                  ///< --seed N
+    std::optional<inference::Compute> compute;     ///< --compute exact|fast
+    bool plain = false;                            ///< --plain
+    bool json = false;                             ///< --json
+    bool work = false;     ///< --work: the model-tool loop instead of answers from the sources
+    bool yes = false;      ///< --yes: do not ask before deleting
+    bool help = false;     ///< --help, -h
+    bool version = false;  ///< --version
+};
+
+/// Errors: InvalidArgument naming the argument. "--" ends the options.
+[[nodiscard]] Result<Arguments> parseArguments(const std::vector<std::string>& words);
+
+/// "FILE" or "FILE:scale". Errors: InvalidArgument.
+[[nodiscard]] Result<inference::AdapterFile> parseAdapter(const std::string& word);
+
+}  // namespace belvedere::app

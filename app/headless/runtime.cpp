@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/headless/runtime.h"
+
+#include <filesystem>
+
+#include "agent/model/engine_model.h"
+#include "app/headless/paths.h"
+#include "kernels/base/log.h"
+#include "tools/all_tools.h"
+#include "tools/workspace.h"
+
+namespace belvedere::app {
+
+Result<Config> configFor(const Arguments& arguments) {
+    Config config = BV_TRY(readConfig(configFile()));
+    for (const std::string& warning : config.warnings) {
+        fmt::print(stderr, "note: {}\n", warning);
+    }
+    if (!arguments.model.empty()) {
+        config.model = arguments.model;
+        config.adapters.clear();
+    }
+    if (!arguments.adapters.empty()) {
+        config.adapters = arguments.adapters;
+    }
+    config.engine.n_threads = arguments.n_threads.value_or(config.engine.n_threads);
+    config.engine.context_tokens = arguments.context_tokens.value_or(config.engine.context_tokens);
+    config.engine.compute = arguments.compute.value_or(config.engine.compute);
+    config.agent.source_budget_tokens =
+        arguments.budget.value_or(config.agent.source_budget_tokens);
+    agent::GenerationOptions& generation = config.agent.generation;
+    generation.max_tokens = arguments.max_tokens.value_or(generation.max_tokens);
+    generation.seed = arguments.seed.value_or(generation.seed);
+    if (arguments.temperature) {
+        generation.temperature = static_cast<float>(*arguments.temperature);
+    }
+    return config;
+}
+
+Result<inference::LoadRequest> modelFor(const Arguments& /*arguments*/, const Config& config) {
+    if (!config.model.empty()) {
+        return inference::LoadRequest{config.model.string(), config.adapters};
+    }
+    const ModelLibrary library = BV_TRY(ModelLibrary::open(resourceDir(), dataDir()));
+    if (!library.isInstalled()) {
+        return fail(ErrorCode::NotFound,
+                    "the default model is not in {}: run belvedere models fetch ({} MB), or give "
+                    "--model FILE.gguf",
+                    (dataDir() / "models").string(), library.bytesToFetch() / 1'000'000);
+    }
+    inference::LoadRequest request = library.loadRequest();
+    request.adapters.insert(request.adapters.end(), config.adapters.begin(), config.adapters.end());
+    return request;
+}
+
+Result<std::unique_ptr<agent::SessionStore>> openStore() {
+    std::error_code error;
+    std::filesystem::create_directories(dataDir(), error);
+    if (error) {
+        return fail(ErrorCode::Io, "{}: {}: set BV_DATA_DIR to a folder that can be written",
+                    dataDir().string(), error.message());
+    }
+    return agent::SessionStore::open(dataDir() / "sessions.db");
+}
+
+Result<std::unique_ptr<Runtime>> Runtime::create(const Arguments& arguments, std::stop_token stop) {
+    Config config = BV_TRY(configFor(arguments));
+    const inference::LoadRequest load = BV_TRY(modelFor(arguments, config));
+    const OutputStyle style = arguments.json ? OutputStyle::Json : OutputStyle::Text;
+    std::unique_ptr<Runtime> runtime(new Runtime(arguments, std::move(config), style));
+    runtime->store_ = BV_TRY(openStore());
+
+    runtime->sink_.showProgress("loading " + load.model_path);
+    const auto progress = [&](double fraction, const char* what) {
+        runtime->sink_.showProgress(
+            fmt::format("loading the model: {} {:.0f} %", what, fraction * 100));
+    };
+    runtime->engine_ =
+        BV_TRY(inference::Engine::load(load, runtime->config_.engine, progress, stop));
+    runtime->sink_.clearProgress();
+    runtime->language_model_ = agent::makeEngineModel(runtime->engine_);
+    runtime->agent_ =
+        agent::Agent::create(runtime->config_.agent, *runtime->store_, runtime->sink_);
+    runtime->agent_->setModel(runtime->language_model_);
+    return runtime;
+}
+
+Result<agent::SessionSummary> Runtime::openSession() {
+    if (!arguments_.session.empty()) {
+        const agent::StoredSession stored = BV_TRY(store_->loadSession(arguments_.session));
+        return stored.summary;
+    }
+    std::string root;
+    if (!arguments_.repository.empty()) {
+        std::error_code error;
+        root = std::filesystem::canonical(arguments_.repository, error).string();
+        if (error) {
+            return fail(ErrorCode::NotFound, "--repo {}: {}", arguments_.repository,
+                        error.message());
+        }
+    }
+    return store_->createSession(root, engine_->info().name);
+}
+
+Result<void> Runtime::attachRepository(const agent::SessionSummary& session, std::stop_token stop) {
+    const std::string path =
+        arguments_.repository.empty() ? session.repository : arguments_.repository;
+    if (path.empty()) {
+        return {};
+    }
+    if (repository_ == nullptr) {
+        repository_ = BV_TRY(ingestRepository(path, config_, language_model_->tokenCounter(), sink_,
+                                              std::move(stop)));
+    }
+    const std::shared_ptr<const tools::Workspace> workspace =
+        BV_TRY(tools::Workspace::open(repository_->root()));
+    if (session.repository != repository_->root()) {
+        BV_TRY(store_->setRepository(session.id, repository_->root()));
+    }
+    agent_->attach(session.id, repository_, tools::allTools(workspace, config_.tools));
+    return {};
+}
+
+Result<void> Runtime::runTurn(const std::string& session_id,
+                              const std::string& text,
+                              const std::string& label,
+                              std::stop_token stop) {
+    const agent::TurnMode mode = arguments_.work ? agent::TurnMode::Work : agent::TurnMode::Ask;
+    const agent::TurnId turn = BV_TRY(agent_->startTurn({session_id, text, mode}));
+    return sink_.showTurn(*agent_, turn, label, std::move(stop));
+}
+
+Result<std::shared_ptr<tools::Repository>> ingestRepository(
+    const std::string& path,
+    const Config& config,
+    std::shared_ptr<const agent::TokenCounter> counter,
+    TerminalSink& sink,
+    std::stop_token stop) {
+    tools::RepositoryConfig repository_config = config.repository;
+    repository_config.index_dir = dataDir() / "indexes";
+    std::shared_ptr<tools::Repository> repository =
+        BV_TRY(tools::Repository::attach(path, repository_config, std::move(counter)));
+    const auto progress = [&](const tools::IngestProgress& p) {
+        sink.showProgress(p.n_files_total == 0
+                              ? fmt::format("looking for files in {}", path)
+                              : fmt::format("reading {} of {} files, {} tokens", p.n_files_done,
+                                            p.n_files_total, p.n_tokens));
+    };
+    const tools::IngestReport report = BV_TRY(repository->ingest(progress, std::move(stop)));
+    sink.clearProgress();
+    BV_LOG(LogLevel::Info, "app", "ingested files={} pieces={} tokens={} skipped={}",
+           report.n_files, report.n_pieces, report.n_tokens, report.skipped.size());
+    return repository;
+}
+
+}  // namespace belvedere::app
