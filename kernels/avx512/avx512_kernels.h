@@ -50,6 +50,9 @@ void ropeHalfSplit(float* x,
 void swiglu(const float* gate, const float* up, float* out, size_t n) noexcept;
 void add(float* dst, const float* src, size_t n) noexcept;
 void toCache(CacheType type, const float* src, void* dst, size_t n) noexcept;
+size_t attendTokenTile(size_t n_tokens) noexcept;
+size_t attendScratchFloats(size_t n_heads, size_t n_kv_heads, size_t head_dim) noexcept;
+void attend(const Attend& args) noexcept;
 size_t argMax(const float* x, size_t n) noexcept;
 
 }  // namespace belvedere::kernels::avx512

@@ -7,13 +7,15 @@
 
 namespace belvedere::kernels::avx512 {
 
-/// e^x within 2 units in the last place; 0 below -87.34, infinity above 88.73, NaN for NaN.
+/// e^x within 2 units in the last place; 0 below -104, infinity above 88.73, NaN for NaN.
 ///
 ///     e^x = 2^n e^r,  n = round(x / ln 2),  r = x - n ln 2 in two parts,  |r| <= ln 2 / 2
 ///
 /// e^r by a polynomial of degree 6 (Taylor coefficients of the upper terms economised to the
 /// interval); 2^n by scalef, which also makes 0 and infinity.
 static inline __m512 exp(__m512 x) {
+    // Infinities would give inf - inf below. A NaN in the second operand stays.
+    x = _mm512_min_ps(_mm512_set1_ps(90.0F), _mm512_max_ps(_mm512_set1_ps(-105.0F), x));
     const __m512 n = _mm512_roundscale_ps(_mm512_mul_ps(x, _mm512_set1_ps(1.44269504F)),
                                           _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
     __m512 r = _mm512_fnmadd_ps(n, _mm512_set1_ps(0.693359375F), x);

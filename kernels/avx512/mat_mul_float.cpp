@@ -6,6 +6,7 @@
 #include <immintrin.h>
 
 #include "kernels/avx512/avx512_kernels.h"
+#include "kernels/avx512/transpose.h"
 #include "kernels/packed.h"
 #include "kernels/scalar/scalar_kernels.h"
 
@@ -85,41 +86,6 @@ void multiply(const MatMulFast& args) {
     }
 }
 
-/// 16 x 16 transpose: out[c * 16 + r] = in[r * stride + c].
-void transpose16(const float* in, size_t stride, float* out) {
-    __m512 r[16];
-    __m512 s[16];
-#pragma GCC unroll 16
-    for (size_t i = 0; i < 16; ++i) {
-        r[i] = _mm512_loadu_ps(in + i * stride);
-    }
-    // Pairs, then fours of rows inside each 128-bit lane: s[4k + j] holds columns 4l + j of rows
-    // 4k..4k+3 in lane l.
-#pragma GCC unroll 4
-    for (size_t k = 0; k < 4; ++k) {
-        const __m512 low01 = _mm512_unpacklo_ps(r[4 * k], r[4 * k + 1]);
-        const __m512 high01 = _mm512_unpackhi_ps(r[4 * k], r[4 * k + 1]);
-        const __m512 low23 = _mm512_unpacklo_ps(r[4 * k + 2], r[4 * k + 3]);
-        const __m512 high23 = _mm512_unpackhi_ps(r[4 * k + 2], r[4 * k + 3]);
-        s[4 * k] = _mm512_shuffle_ps(low01, low23, 0x44);
-        s[4 * k + 1] = _mm512_shuffle_ps(low01, low23, 0xee);
-        s[4 * k + 2] = _mm512_shuffle_ps(high01, high23, 0x44);
-        s[4 * k + 3] = _mm512_shuffle_ps(high01, high23, 0xee);
-    }
-    // Then the lanes: a 4 x 4 transpose of lanes over s[j], s[4 + j], s[8 + j], s[12 + j].
-#pragma GCC unroll 4
-    for (size_t j = 0; j < 4; ++j) {
-        const __m512 a = _mm512_shuffle_f32x4(s[j], s[4 + j], 0x44);
-        const __m512 b = _mm512_shuffle_f32x4(s[8 + j], s[12 + j], 0x44);
-        const __m512 c = _mm512_shuffle_f32x4(s[j], s[4 + j], 0xee);
-        const __m512 d = _mm512_shuffle_f32x4(s[8 + j], s[12 + j], 0xee);
-        _mm512_storeu_ps(out + j * 16, _mm512_shuffle_f32x4(a, b, 0x88));
-        _mm512_storeu_ps(out + (4 + j) * 16, _mm512_shuffle_f32x4(a, b, 0xdd));
-        _mm512_storeu_ps(out + (8 + j) * 16, _mm512_shuffle_f32x4(c, d, 0x88));
-        _mm512_storeu_ps(out + (12 + j) * 16, _mm512_shuffle_f32x4(c, d, 0xdd));
-    }
-}
-
 /// Columns [col, col + n) of up to 16 rows as f32 [n][16]; rows beyond are zero.
 void decodeTile(
     const MatMulF32& args, size_t row, size_t n_rows, size_t col, size_t n, float* tile) {
@@ -134,7 +100,12 @@ void decodeTile(
     }
     size_t c = 0;
     for (; c + 16 <= n; c += 16) {
-        transpose16(rows + c, kDecodeCols, tile + c * kTileRows);
+        __m512 r[16];
+#pragma GCC unroll 16
+        for (size_t i = 0; i < 16; ++i) {
+            r[i] = _mm512_load_ps(rows + i * kDecodeCols + c);
+        }
+        transpose16(r, tile + c * kTileRows, kTileRows);
     }
     for (; c < n; ++c) {
         for (size_t r = 0; r < kTileRows; ++r) {

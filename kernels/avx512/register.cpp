@@ -21,6 +21,9 @@ void registerAvx512(KernelTable& table, CpuExtras extras) noexcept {
     table.swiglu = avx512::swiglu;
     table.add = avx512::add;
     table.to_cache = avx512::toCache;
+    table.attend_token_tile = avx512::attendTokenTile;
+    table.attend_scratch_floats = avx512::attendScratchFloats;
+    table.attend = avx512::attend;
     table.arg_max = avx512::argMax;
 }
 

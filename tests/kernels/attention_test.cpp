@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attention over pages against the scalar version, and that against a short f64 version of its own.
+
+#include <cmath>
+#include <limits>
+
+#include "tests/kernels/kernel_test.h"
+
+namespace belvedere::kernels {
+namespace {
+
+struct Scene {
+    CacheType type;
+    size_t n_tokens;
+    size_t first_pos;
+    size_t n_heads;
+    size_t n_kv_heads;
+    size_t head_dim;
+};
+
+/// Queries and a paged cache filled with keys and values up to the last position, and with poison
+/// behind it.
+struct Input {
+    std::vector<float> q;
+    std::vector<float> k;  ///< [n_positions, n_kv_heads, head_dim]
+    std::vector<float> v;
+    std::vector<std::vector<uint8_t>> pages;
+    std::vector<const void*> k_pages;
+    std::vector<const void*> v_pages;
+};
+
+void putVector(const Scene& scene, const float* from, void* page, size_t head, size_t slot) {
+    const size_t at = (head * kPageTokens + slot) * scene.head_dim * cacheElementBytes(scene.type);
+    tableFor(Isa::Scalar)
+        ->to_cache(scene.type, from, static_cast<uint8_t*>(page) + at, scene.head_dim);
+}
+
+Input makeInput(const Scene& scene, float poison) {
+    Input in;
+    Random random(scene.n_tokens * 1000 + scene.first_pos + scene.head_dim);
+    const size_t n_positions = scene.first_pos + scene.n_tokens;
+    in.q = random.normals(scene.n_tokens * scene.n_heads * scene.head_dim);
+    in.k = random.normals(n_positions * scene.n_kv_heads * scene.head_dim);
+    in.v = random.normals(in.k.size());
+    const std::vector<float> bad(scene.head_dim, poison);
+    const size_t n_pages = (n_positions + kPageTokens - 1) / kPageTokens;
+    for (const std::vector<float>* values : {&in.k, &in.v}) {
+        for (size_t page = 0; page < n_pages; ++page) {
+            auto& bytes = in.pages.emplace_back(scene.n_kv_heads * kPageTokens * scene.head_dim *
+                                                cacheElementBytes(scene.type));
+            for (size_t slot = 0; slot < kPageTokens; ++slot) {
+                for (size_t head = 0; head < scene.n_kv_heads; ++head) {
+                    const size_t pos = page * kPageTokens + slot;
+                    const float* from =
+                        pos < n_positions
+                            ? values->data() + (pos * scene.n_kv_heads + head) * scene.head_dim
+                            : bad.data();
+                    putVector(scene, from, bytes.data(), head, slot);
+                }
+            }
+            (values == &in.k ? in.k_pages : in.v_pages).push_back(bytes.data());
+        }
+    }
+    return in;
+}
+
+std::vector<float> attend(
+    const KernelTable& k, const Scene& scene, const Input& in, bool exact, size_t items_per_call) {
+    const size_t stride = scene.n_heads * scene.head_dim;
+    std::vector<float> out(scene.n_tokens * stride, -9);
+    std::vector<float> scratch(
+        k.attend_scratch_floats(scene.n_heads, scene.n_kv_heads, scene.head_dim));
+    const size_t tile = k.attend_token_tile(scene.n_tokens);
+    const size_t n_items = (scene.n_tokens + tile - 1) / tile * scene.n_kv_heads;
+    for (size_t begin = 0; begin < n_items; begin += items_per_call) {
+        k.attend({scene.type, in.q.data(), stride, in.k_pages.data(), in.v_pages.data(), out.data(),
+                  stride, scene.n_tokens, scene.first_pos, scene.n_heads, scene.n_kv_heads,
+                  scene.head_dim, 1.0F / std::sqrt(static_cast<float>(scene.head_dim)), exact,
+                  scratch.data(), begin, std::min(begin + items_per_call, n_items)});
+    }
+    return out;
+}
+
+class Attention : public KernelTest {};
+
+std::vector<Scene> scenes() {
+    std::vector<Scene> all;
+    for (const CacheType type : {CacheType::F32, CacheType::F16, CacheType::BF16}) {
+        all.push_back({type, 1, 0, 2, 1, 16});     // the first token of all
+        all.push_back({type, 1, 300, 9, 3, 64});   // generation
+        all.push_back({type, 70, 0, 9, 3, 64});    // a prompt
+        all.push_back({type, 37, 120, 4, 2, 40});  // across a page, head_dim off the vector
+        all.push_back({type, 3, 127, 6, 1, 80});   // the last slot of a page
+        all.push_back({type, 17, 64, 8, 8, 128});  // no sharing
+        all.push_back({type, 5, 250, 7, 1, 8});    // seven heads on one
+        all.push_back({type, 2, 130, 2, 2, 20});   // head_dim off every vector
+    }
+    return all;
+}
+
+TEST_P(Attention, MatchesTheScalarVersion) {
+    for (const Scene& scene : scenes()) {
+        SCOPED_TRACE(::testing::Message()
+                     << "type " << static_cast<int>(scene.type) << " tokens " << scene.n_tokens
+                     << " after " << scene.first_pos << " head_dim " << scene.head_dim);
+        const Input in = makeInput(scene, 0);
+        const std::vector<float> expected = attend(scalar(), scene, in, true, 1000);
+        EXPECT_NMSE_BELOW(attend(table(), scene, in, true, 1000), expected, 1e-11);
+        EXPECT_NMSE_BELOW(attend(table(), scene, in, false, 1000), expected, 2e-5);
+    }
+}
+
+TEST_P(Attention, NeverReadsBehindTheLastPosition) {
+    for (const float poison :
+         {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity(), 1e30F}) {
+        for (const Scene& scene : scenes()) {
+            const Input clean = makeInput(scene, 0);
+            const Input poisoned = makeInput(scene, poison);
+            for (const bool exact : {true, false}) {
+                EXPECT_EQ(attend(table(), scene, clean, exact, 1000),
+                          attend(table(), scene, poisoned, exact, 1000))
+                    << poison << ' ' << scene.first_pos;
+            }
+        }
+    }
+}
+
+TEST_P(Attention, ResultHasTheSameBitsHoweverItemsAreSliced) {
+    const Scene scene{CacheType::F16, 40, 100, 6, 3, 64};
+    const Input in = makeInput(scene, 0);
+    EXPECT_EQ(attend(table(), scene, in, false, 1), attend(table(), scene, in, false, 1000));
+}
+
+// A token sees itself and what came before: changing what comes after must not change it.
+TEST_P(Attention, IsCausal) {
+    Scene scene{CacheType::F16, 50, 30, 6, 3, 64};
+    const Input longer = makeInput(scene, 0);
+    const std::vector<float> all = attend(table(), scene, longer, true, 1000);
+    Input changed = longer;
+    for (const void* page : changed.v_pages) {
+        const std::vector<float> big(scene.head_dim, 50);
+        for (size_t head = 0; head < scene.n_kv_heads; ++head) {
+            putVector(scene, big.data(), const_cast<void*>(page), head, 60);
+        }
+    }
+    const std::vector<float> after = attend(table(), scene, changed, true, 1000);
+    const size_t stride = scene.n_heads * scene.head_dim;
+    for (size_t t = 0; t < scene.n_tokens; ++t) {
+        const auto row = [&](const std::vector<float>& v) {
+            return std::vector<float>(v.begin() + static_cast<std::ptrdiff_t>(t * stride),
+                                      v.begin() + static_cast<std::ptrdiff_t>((t + 1) * stride));
+        };
+        EXPECT_EQ(row(all) == row(after), scene.first_pos + t < 60) << t;
+    }
+}
+
+TEST_P(Attention, LargeScoresDoNotOverflow) {
+    const Scene scene{CacheType::F32, 4, 90, 2, 1, 32};
+    Input in = makeInput(scene, 0);
+    for (float& value : in.q) {
+        value *= 3000;
+    }
+    EXPECT_NMSE_BELOW(attend(table(), scene, in, true, 1000),
+                      attend(scalar(), scene, in, true, 1000), 1e-5);
+}
+
+BV_FOR_EVERY_ISA(Attention);
+
+// The definition itself, once more and shorter.
+TEST(ScalarAttention, IsASoftmaxWeightedMean) {
+    const Scene scene{CacheType::F32, 3, 5, 4, 2, 8};
+    const Input in = makeInput(scene, 0);
+    const std::vector<float> out = attend(*tableFor(Isa::Scalar), scene, in, true, 1000);
+    for (size_t t = 0; t < scene.n_tokens; ++t) {
+        for (size_t h = 0; h < scene.n_heads; ++h) {
+            std::vector<double> expected(scene.head_dim, 0);
+            double total = 0;
+            const size_t n = scene.first_pos + t + 1;
+            for (size_t pos = 0; pos < n; ++pos) {
+                const size_t at = (pos * scene.n_kv_heads + h / 2) * scene.head_dim;
+                double score = 0;
+                for (size_t i = 0; i < scene.head_dim; ++i) {
+                    score +=
+                        static_cast<double>(in.q[(t * scene.n_heads + h) * scene.head_dim + i]) *
+                        static_cast<double>(in.k[at + i]);
+                }
+                const double weight = std::exp(score / std::sqrt(8.0));
+                total += weight;
+                for (size_t i = 0; i < scene.head_dim; ++i) {
+                    expected[i] += weight * static_cast<double>(in.v[at + i]);
+                }
+            }
+            for (size_t i = 0; i < scene.head_dim; ++i) {
+                const float actual = out[(t * scene.n_heads + h) * scene.head_dim + i];
+                EXPECT_NEAR(static_cast<double>(actual), expected[i] / total, 1e-5);
+            }
+        }
+    }
+}
+
+}  // namespace
+}  // namespace belvedere::kernels
