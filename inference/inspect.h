@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The small door for tools that compare us with a reference: token ids, logits, facts of a model file. Any thread; each call
-// loads what it needs.
+// The small door for tools that compare us with a reference: token ids, logits, facts of a model
+// file. Any thread; each call loads what it needs.
 
 #include <memory>
 #include <span>
@@ -38,10 +38,12 @@ struct Logits {
     std::vector<float> values;  ///< [n_tokens, vocab_size]
 };
 
-/// Errors: those of Engine::load; InvalidArgument where an id is outside the vocabulary or the ids exceed the window.
+/// Errors: those of Engine::load; InvalidArgument where an id is outside the vocabulary or the ids
+/// exceed the window.
 [[nodiscard]] Result<Logits> computeLogits(const LogitsRequest& request, std::stop_token stop);
 
-/// Writes one f32 tensor `name` of `shape` as a safetensors file, through a temporary file and a rename.
+/// Writes one f32 tensor `name` of `shape` as a safetensors file, through a temporary file and a
+/// rename.
 [[nodiscard]] Result<void> writeSafetensors(const std::string& path,
                                             const std::string& name,
                                             std::span<const size_t> shape,
@@ -52,6 +54,7 @@ struct SupportedFormats {
     std::vector<std::string> weight_types;
     std::vector<std::string> tokenizers;
 };
+
 [[nodiscard]] SupportedFormats supportedFormats();
 
 /// The instruction set the kernels use, and what the CPU offers, for `belvedere doctor`.
@@ -62,6 +65,7 @@ struct ComputeInfo {
     size_t n_cores = 0;
     std::string gpu;  ///< "none: built without CUDA", "NVIDIA H200, 139.8 GiB"
 };
+
 [[nodiscard]] Result<ComputeInfo> computeInfo();
 
 }  // namespace belvedere::inference

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory and passes; the steps are in cpu_project.cpp and cpu_attend.cpp.
+#include "inference/backend/cpu_backend.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "kernels/base/check.h"
+
+namespace belvedere::inference {
+namespace {
+
+/// Outputs of the widest step (q, k, v): scratch that several of them share is sized for this many.
+constexpr size_t kMaxOutputs = 3;
+
+template <class T>
+Result<void> reserve(AlignedBuffer<T>& buffer, size_t n) {
+    if (buffer.size() >= n) {
+        return {};
+    }
+    buffer = AlignedBuffer<T>(n);
+    if (!buffer.ok()) {
+        return fail(ErrorCode::OutOfMemory, "{} bytes of working memory", n * sizeof(T));
+    }
+    return {};
+}
+
+size_t alignedBytes(size_t n) {
+    return (n + 63) / 64 * 64;
+}
+
+}  // namespace
+
+CpuBackend::CpuBackend(const BackendShape& shape,
+                       Precision precision,
+                       const kernels::KernelTable& kernels,
+                       size_t n_threads)
+    : shape_(shape), precision_(precision), kernels_(kernels), pool_(n_threads) {}
+
+Result<std::unique_ptr<CpuBackend>> CpuBackend::create(const BackendShape& shape,
+                                                       Precision precision,
+                                                       const kernels::KernelTable& kernels,
+                                                       size_t n_threads) {
+    BV_CHECK(n_threads > 0 && shape.max_tokens > 0);
+    std::unique_ptr<CpuBackend> backend(new CpuBackend(shape, precision, kernels, n_threads));
+    const size_t n_angles = shape.max_tokens * shape.rope_frequency.size();
+    BV_TRY(reserve(backend->cos_, n_angles));
+    BV_TRY(reserve(backend->sin_, n_angles));
+    if (precision == Precision::Fast) {
+        BV_TRY(reserve(backend->products_, shape.max_tokens * shape.step_width));
+        BV_TRY(reserve(backend->corrections_, shape.max_tokens * shape.step_width));
+    }
+    const size_t n_floats =
+        kernels.attend_scratch_floats(shape.n_heads, shape.n_kv_heads, shape.head_dim);
+    backend->attend_scratch_floats_ = (n_floats + 15) / 16 * 16;
+    BV_TRY(reserve(backend->attend_scratch_, backend->attend_scratch_floats_ * n_threads));
+    return backend;
+}
+
+Result<void> CpuBackend::reserveScratch(const CpuLinear& linear) {
+    const size_t n_tokens = shape_.max_tokens;
+    const MatrixView& view = linear.weight.view;
+    BV_TRY(reserve(prologue_, n_tokens * view.n_cols));
+    size_t t_floats = 0;
+    size_t t_bytes = 0;
+    for (const CpuLowRank& part : linear.low_rank) {
+        const size_t rank = part.a.view.n_rows;
+        t_floats += n_tokens * rank;
+        if (fast()) {
+            t_bytes += alignedBytes(kernels_.activation_bytes(part.b.view.type, n_tokens, rank));
+        }
+    }
+    BV_TRY(reserve(ranks_, t_floats * kMaxOutputs));
+    BV_TRY(reserve(rank_activations_, t_bytes * kMaxOutputs));
+    if (!fast()) {
+        return {};
+    }
+    std::vector<kernels::WeightType> types = {view.type};
+    for (const CpuLowRank& part : linear.low_rank) {
+        types.push_back(part.a.view.type);
+    }
+    for (const kernels::WeightType type : types) {
+        const size_t n_bytes = kernels_.activation_bytes(type, n_tokens, view.n_cols);
+        BV_TRY(reserve(activations_[0], n_bytes));
+        BV_TRY(reserve(activations_[1], n_bytes));
+    }
+    return {};
+}
+
+Result<std::unique_ptr<DeviceLinear>> CpuBackend::addLinear(const LinearView& view) {
+    std::unique_ptr<CpuLinear> linear = BV_TRY(makeLinear(view, fast(), kernels_, pool_));
+    BV_TRY(reserveScratch(*linear));
+    resident_bytes_ += linear->residentBytes();
+    return linear;
+}
+
+Result<std::unique_ptr<DeviceVector>> CpuBackend::addVector(std::span<const float> values) {
+    auto vector = std::make_unique<CpuVector>();
+    BV_TRY(reserve(vector->values, values.size()));
+    std::copy(values.begin(), values.end(), vector->values.data());
+    resident_bytes_ += values.size_bytes();
+    return vector;
+}
+
+Result<std::unique_ptr<DeviceBuffer>> CpuBackend::addBuffer(size_t n_tokens, size_t width) {
+    auto buffer = std::make_unique<CpuBuffer>();
+    BV_TRY(reserve(buffer->values, n_tokens * width));
+    buffer->n_tokens = n_tokens;
+    buffer->width = width;
+    return buffer;
+}
+
+Result<PageId> CpuBackend::allocatePage() {
+    AlignedBuffer<std::byte> page(pageBytes());
+    if (!page.ok()) {
+        return fail(ErrorCode::OutOfMemory, "{} bytes for a page of the KV cache", pageBytes());
+    }
+    if (!free_pages_.empty()) {
+        const PageId id = free_pages_.back();
+        free_pages_.pop_back();
+        pages_[id] = std::move(page);
+        return id;
+    }
+    pages_.push_back(std::move(page));
+    return static_cast<PageId>(pages_.size() - 1);
+}
+
+void CpuBackend::freePage(PageId page) {
+    pages_[page] = AlignedBuffer<std::byte>();
+    free_pages_.push_back(page);
+}
+
+size_t CpuBackend::pageBytes() const {
+    return shape_.n_layers * 2 * shape_.n_kv_heads * kernels::kPageTokens * shape_.head_dim *
+           kernels::cacheElementBytes(shape_.cache_type);
+}
+
+std::byte* CpuBackend::pageData(PageId page, size_t layer, bool values) {
+    const size_t part_bytes = pageBytes() / (shape_.n_layers * 2);
+    return pages_[page].data() + (layer * 2 + (values ? 1 : 0)) * part_bytes;
+}
+
+void CpuBackend::copyPage(PageId from, PageId to, size_t n_tokens) {
+    const size_t token_bytes = shape_.head_dim * kernels::cacheElementBytes(shape_.cache_type);
+    const size_t n_runs = shape_.n_layers * 2 * shape_.n_kv_heads;
+    for (size_t run = 0; run < n_runs; ++run) {
+        const size_t offset = run * kernels::kPageTokens * token_bytes;
+        std::memcpy(pages_[to].data() + offset, pages_[from].data() + offset,
+                    n_tokens * token_bytes);
+    }
+}
+
+void CpuBackend::beginPass(const PassView& pass) {
+    BV_CHECK(pass.n_tokens > 0 && pass.n_tokens <= shape_.max_tokens);
+    BV_CHECK(pass.pages.size() * kernels::kPageTokens >= pass.first_pos + pass.n_tokens);
+    n_tokens_ = pass.n_tokens;
+    first_pos_ = pass.first_pos;
+    pass_pages_.assign(pass.pages.begin(), pass.pages.end());
+    k_pages_.resize(pass.pages.size());
+    v_pages_.resize(pass.pages.size());
+    const size_t n_pairs = shape_.rope_frequency.size();
+    for (size_t t = 0; t < n_tokens_; ++t) {
+        // The angle is an f32 product, as in the reference implementations: selections depend on it
+        // far out.
+        const auto pos = static_cast<float>(first_pos_ + t);
+        for (size_t i = 0; i < n_pairs; ++i) {
+            const float angle = pos * shape_.rope_frequency[i];
+            cos_[t * n_pairs + i] = std::cos(angle);
+            sin_[t * n_pairs + i] = std::sin(angle);
+        }
+    }
+}
+
+void CpuBackend::embed(const DeviceLinear& table,
+                       std::span<const int32_t> tokens,
+                       DeviceBuffer& out) {
+    const MatrixView& view = static_cast<const CpuLinear&>(table).weight.view;
+    auto& rows = static_cast<CpuBuffer&>(out);
+    const size_t row_bytes = kernels::rowBytes(view.type, view.n_cols);
+    for (size_t t = 0; t < tokens.size(); ++t) {
+        BV_DCHECK(tokens[t] >= 0 && static_cast<size_t>(tokens[t]) < view.n_rows);
+        const auto* row =
+            static_cast<const std::byte*>(view.data) + static_cast<size_t>(tokens[t]) * row_bytes;
+        kernels_.dequantize(view.type, row, rows.row(t), view.n_cols);
+    }
+}
+
+Result<void> CpuBackend::await() {
+    return {};
+}
+
+std::span<float> CpuBackend::read(DeviceBuffer& buffer, size_t n_rows) {
+    auto& rows = static_cast<CpuBuffer&>(buffer);
+    return {rows.values.data(), n_rows * rows.width};
+}
+
+void CpuBackend::setBusy(bool busy) {
+    pool_.setBusy(busy);
+}
+
+std::string CpuBackend::description() const {
+    return kernels_.description;
+}
+
+}  // namespace belvedere::inference

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// Weights as the CPU backend keeps them. Private to inference/backend. Immutable once made: any
+// thread.
+
+#include <memory>
+#include <vector>
+
+#include "inference/backend/backend.h"
+#include "inference/format/byte_cursor.h"
+#include "kernels/base/aligned_buffer.h"
+#include "kernels/base/thread_pool.h"
+#include "kernels/kernels.h"
+
+namespace belvedere::inference {
+
+/// A matrix and, in the fast way, its copy in the layout of the kernels.
+struct CpuMatrix {
+    MatrixView view;
+    AlignedBuffer<std::byte> packed;  ///< empty: the kernel reads the file's layout
+    bool fast = false;
+
+    [[nodiscard]] const void* fastData() const {
+        return packed.size() > 0 ? packed.data() : view.data;
+    }
+};
+
+struct CpuLowRank {
+    CpuMatrix a;
+    CpuMatrix b;
+    float scale = 1.0F;
+};
+
+class CpuLinear : public DeviceLinear {
+  public:
+    CpuMatrix weight;
+    std::vector<CpuLowRank> low_rank;
+    AlignedBuffer<float> bias;
+
+    [[nodiscard]] size_t rankSum() const;
+    [[nodiscard]] uint64_t residentBytes() const;
+};
+
+class CpuVector : public DeviceVector {
+  public:
+    AlignedBuffer<float> values;
+};
+
+class CpuBuffer : public DeviceBuffer {
+  public:
+    AlignedBuffer<float> values;
+    size_t n_tokens = 0;
+    size_t width = 0;
+
+    [[nodiscard]] float* row(size_t t) { return values.data() + t * width; }
+
+    [[nodiscard]] const float* row(size_t t) const { return values.data() + t * width; }
+};
+
+/// Copies what the kernels want packed. Errors: OutOfMemory.
+[[nodiscard]] Result<CpuMatrix> makeMatrix(const MatrixView& view,
+                                           bool fast,
+                                           const kernels::KernelTable& kernels,
+                                           ThreadPool& pool);
+[[nodiscard]] Result<std::unique_ptr<CpuLinear>> makeLinear(const LinearView& view,
+                                                            bool fast,
+                                                            const kernels::KernelTable& kernels,
+                                                            ThreadPool& pool);
+
+}  // namespace belvedere::inference

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// Which tokens are in the KV cache, and whose. Any thread; the engine thread alone calls what
+// touches page memory (marked).
+//
+// Words. A page holds kPageTokens tokens of every layer. A sequence is a list of tokens and the
+// pages of their positions. A page is shared when several sequences list it. A sequence is in use
+// from begin() to end(), else idle.
+//
+// Invariants
+//  1. A sequence with n tokens lists at least ceil(n / kPageTokens) pages; entry p of position i is
+//  in page i / kPageTokens.
+//  2. Positions below n hold the K and V of tokens [0, n) of that sequence; positions from n on
+//  hold anything.
+//  3. Only positions from n on are written, and only in pages that one sequence lists (prepare()
+//  copies a shared one).
+//  4. A page's count is the number of sequences that list it; at 0 it is free.
+//  5. A sequence in use keeps its tokens: eviction takes idle ones, the longest idle first.
+//
+// Because of 2 and 3, rollback is forgetting tokens, and a fork lists the same pages.
+
+#include <cstdint>
+#include <mutex>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "inference/backend/backend.h"
+#include "inference/engine.h"
+
+namespace belvedere::inference {
+
+class KvCache {
+  public:
+    KvCache(Backend& backend, size_t budget_bytes);
+    ~KvCache();
+    KvCache(const KvCache&) = delete;
+    KvCache& operator=(const KvCache&) = delete;
+
+    SequenceId open();
+    /// Errors: NotFound; InvalidArgument where the source holds fewer tokens.
+    Result<SequenceId> fork(SequenceId source, size_t n_tokens);
+    /// A sequence in use is closed when its use ends.
+    void close(SequenceId id);
+
+    /// Tokens of `prompt` that begin() would find.
+    [[nodiscard]] size_t cachedPrefix(SequenceId id, std::span<const TokenId> prompt) const;
+
+    /// Takes the sequence into use and rolls it back to the longest prefix of `prompt` that it or
+    /// any other sequence holds (then it lists that one's pages). Returns the prefix's length, less
+    /// than the prompt's, so that logits of its last token are computed. Errors: NotFound;
+    /// InvalidArgument where it is in use.
+    Result<size_t> begin(SequenceId id, std::span<const TokenId> prompt);
+
+    /// Engine thread. Pages for n_new more tokens, safe to write; evicts idle sequences above the
+    /// budget. Errors: OutOfMemory; the sequence is as before.
+    Result<std::span<const PageId>> prepare(SequenceId id, size_t n_new);
+
+    /// The positions after the last were written.
+    void commit(SequenceId id, std::span<const TokenId> tokens);
+
+    void end(SequenceId id);
+
+    /// Engine thread. Gives the memory of free pages back.
+    void releaseFree();
+
+    [[nodiscard]] Engine::CacheUse use() const;
+
+  private:
+    struct Sequence {
+        std::vector<TokenId> tokens;
+        std::vector<PageId> pages;
+        uint64_t last_used = 0;
+        bool in_use = false;
+        bool closing = false;
+    };
+
+    /// A sequence and how many tokens of a prompt it holds.
+    struct Prefix {
+        const Sequence* holder = nullptr;
+        size_t n_tokens = 0;
+    };
+
+    [[nodiscard]] Prefix longestPrefix(const Sequence& own, std::span<const TokenId> prompt) const;
+    void truncate(Sequence& sequence, size_t n_tokens);
+    void share(Sequence& sequence, const Sequence& source, size_t n_tokens);
+    void drop(PageId page);
+    Result<PageId> takePage();
+    bool evictOne();
+
+    [[nodiscard]] size_t pageCount() const { return counts_.size(); }
+
+    Backend& backend_;
+    const size_t budget_bytes_;
+    mutable std::mutex mutex_;
+    std::unordered_map<SequenceId, Sequence> sequences_;
+    std::unordered_map<PageId, uint32_t> counts_;  ///< of every page that is listed or free
+    std::vector<PageId> free_;
+    SequenceId next_id_ = 1;
+    uint64_t clock_ = 0;
+};
+
+}  // namespace belvedere::inference

@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+// The engine: a queue of generations and the thread that runs them.
+//
+// Words. A job is one call of generate(). It is waiting (in the queue), running (taken by the
+// engine thread) or done.
+//
+//     waiting --takeJob()--> running --runJob()--> done
+//        `------generate(), stopped by its caller------^
+//
+// Invariants
+//  1. Only the engine thread runs the decoder and touches page memory.
+//  2. A job is done exactly once, by whoever took it from the queue; its outcome is written before
+//  its channel closes.
+//  3. generate() returns only when its job is done, so nothing of a request outlives the call.
+
+#include "inference/engine.h"
+
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <mutex>
+#include <thread>
+
+#include "inference/cache/kv_cache.h"
+#include "inference/chat/fallback.h"
+#include "inference/format/gguf_vocabulary.h"
+#include "inference/generation.h"
+#include "inference/model/model.h"
+#include "inference/prompt_builder.h"
+#include "kernels/base/log.h"
+
+namespace belvedere::inference {
+namespace {
+
+using JobPointer = std::shared_ptr<GenerationJob>;  // shared by the caller and the engine thread
+                                                    // until both are through
+
+/// Ids that the model has rows for but that mean nothing.
+std::vector<TokenId> unusedTokens(const Tokenizer& tokenizer, size_t n_rows) {
+    std::vector<TokenId> ids;
+    for (size_t id = 0; id < std::min(tokenizer.vocabSize(), n_rows); ++id) {
+        if (tokenizer.kind(static_cast<TokenId>(id)) == TokenKind::Unused) {
+            ids.push_back(static_cast<TokenId>(id));
+        }
+    }
+    return ids;
+}
+
+Result<ChatTemplate> chatTemplateOf(const GgufFile& file) {
+    const std::optional<std::string_view> source =
+        BV_TRY(file.findString("tokenizer.chat_template"));
+    if (!source) {
+        return fallbackTemplate();
+    }
+    return ChatTemplate::compile(*source, {},
+                                 fmt::format("tokenizer.chat_template of {}", file.name()));
+}
+
+class EngineImpl final : public Engine {
+  public:
+    EngineImpl(std::unique_ptr<Model> model,
+               std::unique_ptr<Tokenizer> tokenizer,
+               Result<ChatTemplate> chat_template,
+               const EngineConfig& config)
+        : model_(std::move(model)),
+          tokenizer_(std::move(tokenizer)),
+          chat_template_(std::move(chat_template)),
+          unused_(unusedTokens(*tokenizer_, model_->config().vocab_size)),
+          prefill_chunk_(config.prefill_chunk),
+          cache_(model_->backend(), config.cache_budget_bytes),
+          thread_([this](const std::stop_token& stop) { runJobs(stop); }) {}
+
+    [[nodiscard]] const ModelInfo& info() const override { return model_->info(); }
+
+    [[nodiscard]] const Tokenizer& tokenizer() const override { return *tokenizer_; }
+
+    [[nodiscard]] Result<Prompt> buildPrompt(const PromptRequest& request) const override;
+
+    SequenceId openSequence() override { return cache_.open(); }
+
+    Result<SequenceId> fork(SequenceId sequence, size_t n_tokens) override {
+        return cache_.fork(sequence, n_tokens);
+    }
+
+    void closeSequence(SequenceId sequence) override;
+
+    [[nodiscard]] size_t cachedPrefix(SequenceId sequence,
+                                      std::span<const TokenId> prompt) const override {
+        return cache_.cachedPrefix(sequence, prompt);
+    }
+
+    Result<GenerationStats> generate(const GenerateRequest& request,
+                                     GenerationSink& sink,
+                                     std::stop_token stop) override;
+
+    [[nodiscard]] CacheUse cacheUse() const override { return cache_.use(); }
+
+  private:
+    [[nodiscard]] Result<void> check(const GenerateRequest& request) const;
+    bool removeWaiting(const JobPointer& job);
+    void runJobs(const std::stop_token& stop);
+    [[nodiscard]] JobPointer takeJob(const std::stop_token& stop);
+    void runJob(GenerationJob& job);
+
+    const std::unique_ptr<Model> model_;
+    const std::unique_ptr<Tokenizer> tokenizer_;
+    const Result<ChatTemplate> chat_template_;
+    const std::vector<TokenId> unused_;
+    const size_t prefill_chunk_;
+    KvCache cache_;
+
+    std::mutex mutex_;
+    std::condition_variable_any wake_;
+    std::deque<JobPointer> waiting_;
+    bool release_pages_ = false;
+    std::jthread thread_;  // last: joins before the state above dies
+};
+
+Result<Prompt> EngineImpl::buildPrompt(const PromptRequest& request) const {
+    if (!chat_template_.has_value()) {
+        return tl::unexpected<Error>(chat_template_.error());
+    }
+    return inference::buildPrompt(*chat_template_, *tokenizer_, request);
+}
+
+void EngineImpl::closeSequence(SequenceId sequence) {
+    cache_.close(sequence);
+    {
+        const std::lock_guard lock(mutex_);
+        release_pages_ = true;
+    }
+    wake_.notify_all();
+}
+
+Result<void> EngineImpl::check(const GenerateRequest& request) const {
+    BV_TRY(checkSampling(request.sampling));
+    const size_t n_prompt = request.prompt.size();
+    if (n_prompt == 0) {
+        return fail(ErrorCode::InvalidArgument, "the prompt is empty");
+    }
+    if (n_prompt + 1 > info().context_tokens) {
+        return fail(ErrorCode::InvalidArgument,
+                    "the prompt has {} tokens, the window of {} has room for {} and an answer: "
+                    "shorten the prompt",
+                    n_prompt, info().name, info().context_tokens - 1);
+    }
+    for (const TokenId id : request.prompt) {
+        if (id < 0 || static_cast<size_t>(id) >= info().vocab_size) {
+            return fail(ErrorCode::InvalidArgument, "the prompt holds id {}, the vocabulary has {}",
+                        id, info().vocab_size);
+        }
+    }
+    return {};
+}
+
+Result<GenerationStats> EngineImpl::generate(const GenerateRequest& request,
+                                             GenerationSink& sink,
+                                             std::stop_token stop) {
+    BV_TRY(check(request));
+    const auto job = std::make_shared<GenerationJob>();
+    job->request = request;
+    job->stop = stop;
+    job->asked = std::chrono::steady_clock::now();
+    {
+        const std::lock_guard lock(mutex_);
+        waiting_.push_back(job);
+    }
+    wake_.notify_all();
+    // Behind a long job a stop must not wait for its turn.
+    const std::stop_callback leave_queue(stop, [&] {
+        if (removeWaiting(job)) {
+            GenerationStats stats;
+            stats.n_prompt = job->request.prompt.size();
+            stats.finish = FinishReason::Cancelled;
+            job->outcome = stats;
+            job->channel.close();
+        }
+    });
+    while (std::optional<GenerationMessage> message = job->channel.receive()) {
+        if (const auto* prefill = std::get_if<PrefillMessage>(&*message)) {
+            sink.onPrefill(prefill->n_done, prefill->n_total);
+        } else {
+            const auto& text = std::get<TextMessage>(*message);
+            sink.onText(text.text, text.ids);
+        }
+    }
+    return std::move(job->outcome);
+}
+
+bool EngineImpl::removeWaiting(const JobPointer& job) {
+    const std::lock_guard lock(mutex_);
+    return std::erase(waiting_, job) > 0;
+}
+
+JobPointer EngineImpl::takeJob(const std::stop_token& stop) {
+    std::unique_lock lock(mutex_);
+    while (wake_.wait(lock, stop, [&] { return !waiting_.empty() || release_pages_; })) {
+        if (release_pages_) {
+            release_pages_ = false;
+            lock.unlock();
+            cache_.releaseFree();
+            lock.lock();
+            continue;
+        }
+        JobPointer job = std::move(waiting_.front());
+        waiting_.pop_front();
+        return job;
+    }
+    return nullptr;
+}
+
+void EngineImpl::runJobs(const std::stop_token& stop) {
+    while (const JobPointer job = takeJob(stop)) {
+        runJob(*job);
+        job->channel.close();
+    }
+}
+
+void EngineImpl::runJob(GenerationJob& job) {
+    model_->backend().setBusy(true);
+    try {
+        job.outcome = Generation(*model_, cache_, *tokenizer_, unused_, prefill_chunk_, job).run();
+    } catch (const std::exception& error) {
+        job.outcome = fail(ErrorCode::Internal, "generating: {}", error.what());
+    }
+    model_->backend().setBusy(false);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Engine>> Engine::load(const LoadRequest& request,
+                                             const EngineConfig& config,
+                                             const LoadProgress& progress,
+                                             std::stop_token stop) {
+    if (config.prefill_chunk == 0) {
+        return fail(ErrorCode::InvalidArgument, "prefill_chunk is 0");
+    }
+    ModelOptions options;
+    options.compute = config.compute;
+    options.cache_type = config.cache_type;
+    options.n_threads = config.n_threads;
+    options.context_tokens = config.context_tokens;
+    options.max_pass_tokens = config.prefill_chunk;
+    std::unique_ptr<Model> model = BV_TRY(Model::load(request, options, progress, stop));
+    std::unique_ptr<Tokenizer> tokenizer =
+        BV_TRY(Tokenizer::create(BV_TRY(vocabularyFromGguf(model->file()))));
+    if (tokenizer->vocabSize() > model->config().vocab_size) {
+        return fail(ErrorCode::Corrupt, "{}: {} tokens, but the embedding has {} rows",
+                    request.model_path, tokenizer->vocabSize(), model->config().vocab_size);
+    }
+    Result<ChatTemplate> chat_template = chatTemplateOf(model->file());
+    ModelInfo& info = model->info();
+    if (!chat_template.has_value()) {
+        info.notices.push_back(
+            fmt::format("chat is not possible: {}", chat_template.error().message));
+    }
+    BV_LOG(LogLevel::Info, "inference",
+           "loaded file={} architecture={} weights=\"{}\" context={} isa=\"{}\" threads={}",
+           info.path, info.architecture, info.weight_types, info.context_tokens,
+           info.instruction_set, info.n_threads);
+    return std::unique_ptr<Engine>(std::make_unique<EngineImpl>(
+        std::move(model), std::move(tokenizer), std::move(chat_template), config));
+}
+
+}  // namespace belvedere::inference

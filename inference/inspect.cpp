@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "inference/inspect.h"
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+
+#include "inference/cache/kv_cache.h"
+#include "inference/format/gguf.h"
+#include "inference/format/gguf_vocabulary.h"
+#include "inference/format/safetensors.h"
+#include "inference/model/model.h"
+#include "inference/tokenizer/tokenizer_json.h"
+#include "kernels/kernels.h"
+
+namespace belvedere::inference {
+namespace {
+
+constexpr size_t kMaxTokenizerJsonBytes = size_t{256} << 20;
+constexpr size_t kDefaultChunk = 512;
+
+bool isGguf(std::span<const std::byte> bytes) {
+    return bytes.size() >= 4 && std::memcmp(bytes.data(), "GGUF", 4) == 0;
+}
+
+Result<std::string> readText(const MappedFile& file) {
+    if (file.bytes().size() > kMaxTokenizerJsonBytes) {
+        return fail(ErrorCode::Corrupt, "{}: {} bytes are too many for a tokenizer", file.path(),
+                    file.bytes().size());
+    }
+    return std::string(reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size());
+}
+
+Result<VocabularyData> vocabularyOf(const std::string& path) {
+    const std::unique_ptr<MappedFile> file = BV_TRY(MappedFile::open(path));
+    if (isGguf(file->bytes())) {
+        return vocabularyFromGguf(BV_TRY(GgufFile::open(path)));
+    }
+    const std::string json = BV_TRY(readText(*file));
+    std::string config;
+    const std::filesystem::path beside =
+        std::filesystem::path(path).parent_path() / "tokenizer_config.json";
+    std::error_code error;
+    if (std::filesystem::exists(beside, error)) {
+        config = BV_TRY(readText(*BV_TRY(MappedFile::open(beside.string()))));
+    }
+    Result<VocabularyData> data = fromTokenizerJson(json, config);
+    if (!data.has_value()) {
+        return failWithContext(std::move(data).error(), path);
+    }
+    return data;
+}
+
+Result<void> checkIds(const LogitsRequest& request, const ModelInfo& info) {
+    if (request.ids.empty()) {
+        return fail(ErrorCode::InvalidArgument, "there are no ids");
+    }
+    if (request.ids.size() > info.context_tokens) {
+        return fail(ErrorCode::InvalidArgument, "{} ids do not fit the window of {}",
+                    request.ids.size(), info.context_tokens);
+    }
+    for (const TokenId id : request.ids) {
+        if (id < 0 || static_cast<size_t>(id) >= info.vocab_size) {
+            return fail(ErrorCode::InvalidArgument, "id {} is outside the vocabulary of {}", id,
+                        info.vocab_size);
+        }
+    }
+    return {};
+}
+
+/// Logits of the rows of the last pass, appended to out.
+Result<void> appendLogits(Decoder& decoder, size_t n_tokens, std::vector<float>& out) {
+    const size_t most = std::min(Decoder::kMaxLogitRows, decoder.maxTokens());
+    for (size_t row = 0; row < n_tokens; row += most) {
+        const std::span<float> logits = BV_TRY(decoder.logits(row, std::min(most, n_tokens - row)));
+        out.insert(out.end(), logits.begin(), logits.end());
+    }
+    return {};
+}
+
+Result<Logits> runLogits(Model& model, std::span<const TokenId> ids, const std::stop_token& stop) {
+    Logits logits;
+    logits.n_tokens = ids.size();
+    logits.vocab_size = model.info().vocab_size;
+    logits.values.reserve(logits.n_tokens * logits.vocab_size);
+    KvCache cache(model.backend(), SIZE_MAX);
+    const SequenceId sequence = cache.open();
+    BV_TRY(cache.begin(sequence, ids));
+    const size_t chunk = model.decoder().maxTokens();
+    for (size_t begin = 0; begin < ids.size(); begin += chunk) {
+        const std::span<const TokenId> tokens =
+            ids.subspan(begin, std::min(chunk, ids.size() - begin));
+        const std::span<const PageId> pages = BV_TRY(cache.prepare(sequence, tokens.size()));
+        BV_TRY(model.decoder().forward(tokens, begin, pages, stop));
+        cache.commit(sequence, tokens);
+        BV_TRY(appendLogits(model.decoder(), tokens.size(), logits.values));
+    }
+    return logits;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Tokenizer>> loadTokenizer(const std::string& path) {
+    Result<std::unique_ptr<Tokenizer>> tokenizer = Tokenizer::create(BV_TRY(vocabularyOf(path)));
+    if (!tokenizer.has_value()) {
+        return failWithContext(std::move(tokenizer).error(), path);
+    }
+    return tokenizer;
+}
+
+Result<std::string> readChatTemplate(const std::string& path) {
+    const GgufFile file = BV_TRY(GgufFile::open(path));
+    const std::optional<std::string_view> source =
+        BV_TRY(file.findString("tokenizer.chat_template"));
+    if (!source) {
+        return fail(ErrorCode::NotFound, "{}: the model carries no chat template", path);
+    }
+    return std::string(*source);
+}
+
+Result<ModelInfo> inspectModel(const std::string& path) {
+    const GgufFile file = BV_TRY(GgufFile::open(path));
+    const ModelConfig config = BV_TRY(modelConfigFromGguf(file));
+    BV_TRY(checkTensors(file, AdapterSet(), config));
+    ModelInfo info = describeFile(file);
+    info.context_tokens = config.context_tokens;
+    info.trained_context_tokens = config.context_tokens;
+    info.vocab_size = config.vocab_size;
+    info.n_layers = config.n_layers;
+    info.cache_bytes_per_token = cacheBytesPerToken(config, EngineConfig().cache_type);
+    return info;
+}
+
+Result<Logits> computeLogits(const LogitsRequest& request, std::stop_token stop) {
+    ModelOptions options;
+    options.compute = request.compute;
+    options.n_threads = request.n_threads;
+    options.max_pass_tokens = request.chunk > 0 ? request.chunk : kDefaultChunk;
+    const std::unique_ptr<Model> model = BV_TRY(Model::load(request.load, options, nullptr, stop));
+    BV_TRY(checkIds(request, model->info()));
+    model->backend().setBusy(true);
+    Result<Logits> logits = runLogits(*model, request.ids, stop);
+    model->backend().setBusy(false);
+    return logits;
+}
+
+Result<void> writeSafetensors(const std::string& path,
+                              const std::string& name,
+                              std::span<const size_t> shape,
+                              std::span<const float> values) {
+    return writeSafetensorsFile(path, name, shape, values);
+}
+
+SupportedFormats supportedFormats() {
+    SupportedFormats formats;
+    for (const FamilyTraits& family : families()) {
+        formats.architectures.emplace_back(family.architecture);
+    }
+    for (const kernels::WeightTypeInfo& type : kernels::kWeightTypes) {
+        formats.weight_types.emplace_back(type.name);
+    }
+    formats.tokenizers = {
+        "byte-level BPE (smollm, gpt-2, qwen2, llama-bpe, minimax-m2, minimax-m3)",
+        "SentencePiece-style BPE (llama)", "tokenizer.json"};
+    return formats;
+}
+
+Result<ComputeInfo> computeInfo() {
+    const kernels::Isa isa = BV_TRY(kernels::chosenIsa());
+    const kernels::CpuInfo cpu = kernels::cpuInfo();
+    ComputeInfo info;
+    info.cpu = cpu.brand;
+    info.cpu_features = cpu.features;
+    info.instruction_set =
+        fmt::format("{}: {}", kernels::isaName(isa), kernels::active().description);
+    info.n_cores = cpu.n_cores;
+    info.gpu = "none: built without CUDA";
+    return info;
+}
+
+}  // namespace belvedere::inference

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "inference/model/adapter.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+namespace belvedere::inference {
+namespace {
+
+constexpr std::string_view kSuffixA = ".lora_a";
+constexpr std::string_view kSuffixB = ".lora_b";
+constexpr uint64_t kMaxRank = 4096;
+constexpr uint64_t kMaxContext = 1U << 28;
+
+/// The layer of "blk.N.indexer.X", if that is the name's form.
+std::optional<size_t> indexedLayer(std::string_view name) {
+    constexpr std::string_view kPrefix = "blk.";
+    if (!name.starts_with(kPrefix)) {
+        return std::nullopt;
+    }
+    size_t layer = 0;
+    const char* begin = name.data() + kPrefix.size();
+    const char* end = name.data() + name.size();
+    const auto [rest, error] = std::from_chars(begin, end, layer);
+    if (error != std::errc() ||
+        !std::string_view(rest, static_cast<size_t>(end - rest)).starts_with(".indexer.")) {
+        return std::nullopt;
+    }
+    return layer;
+}
+
+bool isMatrix(const GgufTensor& tensor) {
+    return tensor.dims[2] == 1 && tensor.dims[3] == 1;
+}
+
+std::string shapeText(const GgufTensor& tensor) {
+    return fmt::format("{} x {}", tensor.dims[0], tensor.dims[1]);
+}
+
+}  // namespace
+
+Result<void> AdapterSet::add(const std::string& path, float scale, const GgufFile& base) {
+    if (!std::isfinite(scale)) {
+        return fail(ErrorCode::InvalidArgument, "{}: the adapter's scale {} is no number", path,
+                    scale);
+    }
+    auto file = std::make_unique<GgufFile>(BV_TRY(GgufFile::open(path)));
+    const auto type = BV_TRY(file->findString("general.type")).value_or("model");
+    const auto adapter_type = BV_TRY(file->findString("adapter.type")).value_or("");
+    if (type != "adapter" || adapter_type != "lora") {
+        return fail(ErrorCode::InvalidArgument,
+                    "{}: not a LoRA adapter (general.type \"{}\", adapter.type \"{}\")", path,
+                    type.substr(0, 32), adapter_type.substr(0, 32));
+    }
+    const auto architecture = BV_TRY(file->requiredString("general.architecture"));
+    const auto base_architecture = BV_TRY(base.requiredString("general.architecture"));
+    if (architecture != base_architecture) {
+        return fail(ErrorCode::InvalidArgument, "{}: an adapter for \"{}\", but {} is \"{}\"", path,
+                    architecture.substr(0, 64), base.name(), base_architecture.substr(0, 64));
+    }
+    BV_TRY(addMetadata(*file, architecture));
+    for (const GgufTensor& tensor : file->tensors()) {
+        BV_TRY(addTensor(*file, tensor, scale, base));
+    }
+    files_.push_back(std::move(file));
+    return {};
+}
+
+Result<void> AdapterSet::addMetadata(const GgufFile& file, std::string_view architecture) {
+    const std::string prefix = fmt::format("{}.", architecture);
+    for (const std::string_view key : file.keys()) {
+        if (!key.starts_with(prefix)) {
+            continue;
+        }
+        const std::string_view name = key.substr(prefix.size());
+        if (name == "rope.freq_base") {
+            if (overrides_.freq_base) {
+                return fail(ErrorCode::InvalidArgument, "{}: {} is already set by another adapter",
+                            file.name(), key);
+            }
+            overrides_.freq_base = BV_TRY(file.requiredFloat(key));
+        } else if (name == "context_length") {
+            if (overrides_.context_tokens) {
+                return fail(ErrorCode::InvalidArgument, "{}: {} is already set by another adapter",
+                            file.name(), key);
+            }
+            overrides_.context_tokens = BV_TRY(file.requiredUint(key));
+            if (*overrides_.context_tokens == 0 || *overrides_.context_tokens > kMaxContext) {
+                return fail(ErrorCode::Corrupt, "{}: {} is {}", file.name(), key,
+                            *overrides_.context_tokens);
+            }
+        } else if (!name.starts_with("attention.indexer.")) {
+            return fail(ErrorCode::Unsupported, "{}: an adapter cannot change {}", file.name(),
+                        key.substr(0, 80));
+        }
+    }
+    return {};
+}
+
+Result<void> AdapterSet::addTensor(const GgufFile& file,
+                                   const GgufTensor& tensor,
+                                   float scale,
+                                   const GgufFile& base) {
+    if (tensor.name.ends_with(kSuffixA)) {
+        return addPair(file, tensor, scale, base);
+    }
+    if (tensor.name.ends_with(kSuffixB)) {
+        const std::string name(tensor.name.substr(0, tensor.name.size() - kSuffixB.size()));
+        if (file.findTensor(name + std::string(kSuffixA)) == nullptr) {
+            return fail(ErrorCode::Corrupt, "{}: {} has no lora_a beside it", file.name(),
+                        tensor.name);
+        }
+        return {};
+    }
+    if (const std::optional<size_t> layer = indexedLayer(tensor.name)) {
+        const auto place = std::lower_bound(indexed_layers_.begin(), indexed_layers_.end(), *layer);
+        if (place == indexed_layers_.end() || *place != *layer) {
+            indexed_layers_.insert(place, *layer);
+        }
+        return {};
+    }
+    const GgufTensor* original = base.findTensor(tensor.name);
+    if (original == nullptr) {
+        return fail(ErrorCode::InvalidArgument, "{}: {} replaces nothing in {}", file.name(),
+                    tensor.name, base.name());
+    }
+    if (original->dims != tensor.dims) {
+        return fail(ErrorCode::InvalidArgument, "{}: {} is {}, but the base has {}", file.name(),
+                    tensor.name, shapeText(tensor), shapeText(*original));
+    }
+    if (!replaced_.emplace(tensor.name, &tensor).second) {
+        return fail(ErrorCode::InvalidArgument, "{}: {} is already replaced by another adapter",
+                    file.name(), tensor.name);
+    }
+    return {};
+}
+
+Result<void> AdapterSet::addPair(const GgufFile& file,
+                                 const GgufTensor& a,
+                                 float scale,
+                                 const GgufFile& base) {
+    const std::string_view name = a.name.substr(0, a.name.size() - kSuffixA.size());
+    const GgufTensor* b = file.findTensor(fmt::format("{}{}", name, kSuffixB));
+    if (b == nullptr) {
+        return fail(ErrorCode::Corrupt, "{}: {} has no lora_b beside it", file.name(), a.name);
+    }
+    const GgufTensor* target = base.findTensor(name);
+    // The rows of an embedding are looked up, not multiplied.
+    if (target == nullptr || !name.starts_with("blk.") || target->n_dims != 2) {
+        return fail(ErrorCode::InvalidArgument, "{}: {} changes no matrix of a layer of {}",
+                    file.name(), a.name, base.name());
+    }
+    const uint64_t rank = a.dims[1];
+    if (!isMatrix(a) || !isMatrix(*b) || rank > kMaxRank || b->dims[0] != rank ||
+        a.dims[0] != target->dims[0] || b->dims[1] != target->dims[1]) {
+        return fail(ErrorCode::InvalidArgument,
+                    "{}: {} ({}) and lora_b ({}) do not fit the base's {}", file.name(), a.name,
+                    shapeText(a), shapeText(*b), shapeText(*target));
+    }
+    const double alpha = BV_TRY(file.requiredFloat("adapter.lora.alpha"));
+    if (!std::isfinite(alpha)) {
+        return fail(ErrorCode::Corrupt, "{}: adapter.lora.alpha is {}", file.name(), alpha);
+    }
+    LoraPair pair = {&a, b, scale * static_cast<float>(alpha / static_cast<double>(rank))};
+    pairs_[target->name].push_back(pair);
+    n_parameters_ += a.elementCount() + b->elementCount();
+    return {};
+}
+
+const GgufTensor* AdapterSet::find(const GgufFile& base, std::string_view name) const {
+    const auto found = replaced_.find(name);
+    return found != replaced_.end() ? found->second : base.findTensor(name);
+}
+
+std::span<const LoraPair> AdapterSet::pairsOf(std::string_view name) const {
+    const auto found = pairs_.find(name);
+    return found == pairs_.end() ? std::span<const LoraPair>()
+                                 : std::span<const LoraPair>(found->second);
+}
+
+Result<void> AdapterSet::checkWhole() const {
+    for (const std::unique_ptr<GgufFile>& file : files_) {
+        BV_TRY(file->mapping()->checkWhole());
+    }
+    return {};
+}
+
+}  // namespace belvedere::inference

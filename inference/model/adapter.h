@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// A LoRA adapter in GGUF: general.type "adapter", adapter.type "lora". `X.lora_a` [rank, in] and
+// `X.lora_b` [out, rank] add scale * alpha / rank * B A to the matrix X of the base; a tensor with
+// a base tensor's own name replaces it; rope.freq_base and context_length replace the base's. Index
+// branches (indexer.*) are recognised: they choose blocks for MSA, and dense attention in their
+// layers is what they approximate. Immutable: any thread. Source: Hu et al. 2021, arXiv:2106.09685;
+// names as in llama.cpp's converter.
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "inference/format/gguf.h"
+#include "inference/model/model_config.h"
+#include "kernels/base/result.h"
+
+namespace belvedere::inference {
+
+struct LoraPair {
+    const GgufTensor* a = nullptr;
+    const GgufTensor* b = nullptr;
+    float scale = 1.0F;  ///< user's scale times alpha / rank
+};
+
+/// All adapters of a model, merged by name.
+class AdapterSet {
+  public:
+    /// Opens and adds one. Errors: those of GgufFile::open; Corrupt; Unsupported; InvalidArgument
+    /// where it does not fit the base, or replaces what an earlier one replaces.
+    [[nodiscard]] Result<void> add(const std::string& path, float scale, const GgufFile& base);
+
+    [[nodiscard]] const ConfigOverrides& overrides() const { return overrides_; }
+
+    /// The base's tensor, or what an adapter puts in its place; nullptr where there is none.
+    [[nodiscard]] const GgufTensor* find(const GgufFile& base, std::string_view name) const;
+
+    /// Low-rank parts of the matrix `name`, in the order of the adapters.
+    [[nodiscard]] std::span<const LoraPair> pairsOf(std::string_view name) const;
+
+    /// Layers with an index branch, ascending.
+    [[nodiscard]] const std::vector<size_t>& indexedLayers() const { return indexed_layers_; }
+
+    /// Errors: Io where a file shrank since it was opened.
+    [[nodiscard]] Result<void> checkWhole() const;
+
+    /// Elements of all low-rank parts.
+    [[nodiscard]] uint64_t parameterCount() const { return n_parameters_; }
+
+  private:
+    [[nodiscard]] Result<void> addMetadata(const GgufFile& file, std::string_view architecture);
+    [[nodiscard]] Result<void> addTensor(const GgufFile& file,
+                                         const GgufTensor& tensor,
+                                         float scale,
+                                         const GgufFile& base);
+    [[nodiscard]] Result<void> addPair(const GgufFile& file,
+                                       const GgufTensor& a,
+                                       float scale,
+                                       const GgufFile& base);
+
+    std::vector<std::unique_ptr<GgufFile>> files_;
+    std::unordered_map<std::string_view, const GgufTensor*> replaced_;
+    std::unordered_map<std::string_view, std::vector<LoraPair>> pairs_;
+    std::vector<size_t> indexed_layers_;
+    ConfigOverrides overrides_;
+    uint64_t n_parameters_ = 0;
+};
+
+}  // namespace belvedere::inference

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// The forward pass: a list of layers, each a few steps that a backend runs. Holds the weights and
+// the activations of one pass; the KV cache stays with the caller, who hands in its pages. One
+// thread at a time (the engine thread).
+//
+//     BV_TRY(decoder.forward(tokens, first_pos, pages, stop));
+//     std::span<float> logits = BV_TRY(decoder.logits(tokens.size() - 1, 1));
+
+#include <memory>
+#include <span>
+#include <stop_token>
+
+#include "inference/backend/backend.h"
+#include "inference/model/model_config.h"
+#include "inference/model/weights.h"
+
+namespace belvedere::inference {
+
+class Decoder {
+  public:
+    /// Rows of logits that one call may ask for.
+    static constexpr size_t kMaxLogitRows = 32;
+
+    /// max_tokens of one pass. Errors: OutOfMemory.
+    [[nodiscard]] static Result<std::unique_ptr<Decoder>> create(const ModelConfig& config,
+                                                                 ModelWeights weights,
+                                                                 Backend& backend,
+                                                                 size_t max_tokens);
+
+    /// What a backend for this model must provide.
+    [[nodiscard]] static BackendShape backendShape(const ModelConfig& config,
+                                                   std::span<const float> rope_divisors,
+                                                   kernels::CacheType cache_type,
+                                                   size_t max_tokens);
+
+    /// Runs all layers over tokens at first_pos, first_pos + 1, ..., whose pages hold everything
+    /// before. Requires: 0 < tokens.size() <= max_tokens; ids inside the vocabulary. Errors:
+    /// Cancelled between two steps: the entries of these positions are then undefined. Internal
+    /// from the device.
+    [[nodiscard]] Result<void> forward(std::span<const int32_t> tokens,
+                                       size_t first_pos,
+                                       std::span<const PageId> pages,
+                                       const std::stop_token& stop);
+
+    /// Logits [n_rows, vocab_size] of rows of the last pass; waits for it. Valid until the next
+    /// call; may be changed.
+    [[nodiscard]] Result<std::span<float>> logits(size_t first_row, size_t n_rows);
+
+    [[nodiscard]] size_t maxTokens() const { return max_tokens_; }
+
+  private:
+    Decoder(const ModelConfig& config, ModelWeights weights, Backend& backend, size_t max_tokens);
+
+    [[nodiscard]] Result<void> makeBuffers();
+    void attention(const LayerWeights& layer, size_t index, size_t n_tokens);
+    void mlp(const LayerWeights& layer, size_t n_tokens);
+
+    const ModelConfig config_;
+    ModelWeights weights_;
+    Backend& backend_;
+    size_t max_tokens_;
+    std::unique_ptr<DeviceBuffer> hidden_;  ///< [max_tokens, dim], the residual stream
+    std::unique_ptr<DeviceBuffer> q_;       ///< [max_tokens, n_heads * head_dim]
+    std::unique_ptr<DeviceBuffer> k_;       ///< [max_tokens, n_kv_heads * head_dim]
+    std::unique_ptr<DeviceBuffer> v_;
+    std::unique_ptr<DeviceBuffer> attended_;  ///< [max_tokens, n_heads * head_dim]
+    std::unique_ptr<DeviceBuffer> gate_;      ///< [max_tokens, ff_dim]
+    std::unique_ptr<DeviceBuffer> up_;
+    std::unique_ptr<DeviceBuffer> logits_;  ///< [kMaxLogitRows, vocab_size]
+};
+
+}  // namespace belvedere::inference

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "inference/model/model.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+
+#include <unistd.h>
+
+#include "inference/backend/cpu_backend.h"
+
+namespace belvedere::inference {
+namespace {
+
+/// Of the machine's memory, what weights and cache together may take.
+constexpr double kUsableMemory = 0.9;
+
+uint64_t machineBytes() {
+    return static_cast<uint64_t>(::sysconf(_SC_PHYS_PAGES)) *
+           static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
+}
+
+double gib(uint64_t bytes) {
+    return static_cast<double>(bytes) / static_cast<double>(uint64_t{1} << 30);
+}
+
+/// "Q4_1 (210), F32 (61), Q8_0 (1)": most frequent first.
+std::string weightTypes(const GgufFile& file) {
+    std::map<std::string, size_t> counts;
+    for (const GgufTensor& tensor : file.tensors()) {
+        ++counts[tensor.type->name];
+    }
+    std::vector<std::pair<std::string, size_t>> order(counts.begin(), counts.end());
+    std::stable_sort(order.begin(), order.end(),
+                     [](const auto& a, const auto& b) { return a.second > b.second; });
+    std::string text;
+    for (const auto& [name, count] : order) {
+        text += fmt::format("{}{} ({})", text.empty() ? "" : ", ", name, count);
+    }
+    return text;
+}
+
+/// "3-29", "1, 4-6".
+std::string rangesText(const std::vector<size_t>& layers) {
+    std::string text;
+    for (size_t i = 0; i < layers.size();) {
+        size_t last = i;
+        while (last + 1 < layers.size() && layers[last + 1] == layers[last] + 1) {
+            ++last;
+        }
+        text += fmt::format("{}{}", text.empty() ? "" : ", ", layers[i]);
+        if (last > i) {
+            text += fmt::format("-{}", layers[last]);
+        }
+        i = last + 1;
+    }
+    return text;
+}
+
+/// The window: what was asked for, else the model's own; never more than the memory of this machine
+/// can cache.
+Result<size_t> chooseContext(const ModelConfig& config,
+                             uint64_t bytes_per_token,
+                             uint64_t weight_bytes,
+                             size_t asked,
+                             std::vector<std::string>& notices) {
+    const size_t wanted = asked > 0 ? asked : config.context_tokens;
+    const auto usable = static_cast<uint64_t>(kUsableMemory * static_cast<double>(machineBytes()));
+    const uint64_t for_cache = usable > weight_bytes ? usable - weight_bytes : 0;
+    const uint64_t n_fitting = for_cache / bytes_per_token;
+    if (wanted > n_fitting && (asked > 0 || n_fitting == 0)) {
+        return fail(ErrorCode::OutOfMemory,
+                    "a window of {} tokens needs {:.1f} GiB of cache ({} bytes a token) beside "
+                    "{:.1f} GiB of weights, "
+                    "this machine has {:.1f} GiB: choose a window of at most {} tokens",
+                    wanted, gib(wanted * bytes_per_token), bytes_per_token, gib(weight_bytes),
+                    gib(machineBytes()), n_fitting);
+    }
+    if (asked > config.context_tokens) {
+        notices.push_back(
+            fmt::format("the window of {} tokens is longer than the {} the model was made for",
+                        asked, config.context_tokens));
+    }
+    if (wanted > n_fitting) {
+        const size_t rounded =
+            std::max<size_t>(n_fitting / kernels::kPageTokens * kernels::kPageTokens, 1);
+        notices.push_back(fmt::format(
+            "the window is {} tokens: the memory of this machine cannot cache the {} of the model",
+            rounded, wanted));
+        return rounded;
+    }
+    return wanted;
+}
+
+}  // namespace
+
+uint64_t cacheBytesPerToken(const ModelConfig& config, kernels::CacheType type) {
+    return uint64_t{config.n_layers} * 2 * config.n_kv_heads * config.head_dim *
+           kernels::cacheElementBytes(type);
+}
+
+ModelInfo describeFile(const GgufFile& file) {
+    ModelInfo info;
+    info.path = file.name();
+    const auto name = file.findString("general.name");
+    info.name = name.has_value() && *name ? std::string(**name)
+                                          : std::filesystem::path(file.name()).filename().string();
+    const auto architecture = file.findString("general.architecture");
+    info.architecture =
+        architecture.has_value() && *architecture ? std::string(**architecture) : "";
+    info.weight_types = weightTypes(file);
+    info.file_bytes = file.fileBytes();
+    for (const GgufTensor& tensor : file.tensors()) {
+        info.n_parameters += tensor.elementCount();
+    }
+    const auto chat_template = file.findString("tokenizer.chat_template");
+    info.chat_template =
+        chat_template.has_value() && *chat_template ? "from the model file" : "built-in ChatML";
+    return info;
+}
+
+Result<std::unique_ptr<Model>> Model::load(const LoadRequest& request,
+                                           const ModelOptions& options,
+                                           const LoadProgress& progress,
+                                           const std::stop_token& stop) {
+    const auto report = [&](double fraction, const char* what) {
+        if (progress) {
+            progress(fraction, what);
+        }
+    };
+    report(0.0, "reading the header");
+    std::unique_ptr<Model> model(new Model(BV_TRY(GgufFile::open(request.model_path))));
+    for (const AdapterFile& adapter : request.adapters) {
+        BV_TRY(model->adapters_.add(adapter.path, adapter.scale, model->file_));
+    }
+    model->config_ = BV_TRY(modelConfigFromGguf(model->file_, model->adapters_.overrides()));
+    const ModelConfig& config = model->config_;
+    BV_TRY(checkTensors(model->file_, model->adapters_, config));
+
+    const bool exact = options.compute == Compute::Exact;
+    const kernels::CacheType cache_type = exact ? kernels::CacheType::F32 : options.cache_type;
+    ModelInfo& info = model->info_;
+    info = describeFile(model->file_);
+    info.adapters = request.adapters;
+    info.n_parameters += model->adapters_.parameterCount();
+    info.cache_bytes_per_token = cacheBytesPerToken(config, cache_type);
+    info.trained_context_tokens = config.context_tokens;
+    info.vocab_size = config.vocab_size;
+    info.n_layers = config.n_layers;
+    info.context_tokens = BV_TRY(chooseContext(config, info.cache_bytes_per_token, info.file_bytes,
+                                               options.context_tokens, info.notices));
+    if (!model->adapters_.indexedLayers().empty()) {
+        info.notices.push_back(
+            fmt::format("layers {} carry an MSA index; this build runs them dense (dense is exact "
+                        "for this adapter)",
+                        rangesText(model->adapters_.indexedLayers())));
+    }
+
+    const size_t max_tokens =
+        std::max<size_t>(1, std::min(options.max_pass_tokens, info.context_tokens));
+    const std::vector<float> divisors =
+        BV_TRY(ropeDivisors(model->file_, model->adapters_, config));
+    model->kernels_ = options.kernels != nullptr ? options.kernels : &kernels::active();
+    const size_t n_threads =
+        options.n_threads > 0 ? options.n_threads : std::max<size_t>(1, kernels::cpuInfo().n_cores);
+    model->backend_ = BV_TRY(CpuBackend::create(
+        Decoder::backendShape(config, divisors, cache_type, max_tokens),
+        exact ? Precision::Exact : Precision::Fast, *model->kernels_, n_threads));
+    report(0.05, "reading tensors");
+    ModelWeights weights = BV_TRY(loadWeights(
+        model->file_, model->adapters_, config, *model->backend_,
+        [&](double fraction) { report(0.05 + 0.9 * fraction, "reading tensors"); }, stop));
+    model->decoder_ =
+        BV_TRY(Decoder::create(config, std::move(weights), *model->backend_, max_tokens));
+    info.resident_bytes = model->backend_->residentBytes();
+    info.instruction_set = model->backend_->description();
+    info.n_threads = model->backend_->threadCount();
+    report(1.0, "ready");
+    return model;
+}
+
+Result<void> Model::checkWhole() const {
+    BV_TRY(file_.mapping()->checkWhole());
+    return adapters_.checkWhole();
+}
+
+}  // namespace belvedere::inference

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// A model ready to run: file, adapters, config, backend and decoder, opened and checked together.
+// What the engine and the inspection commands share. One thread at a time for the decoder; the
+// facts are immutable.
+
+#include <memory>
+#include <stop_token>
+#include <string>
+
+#include "inference/backend/backend.h"
+#include "inference/engine.h"
+#include "inference/format/gguf.h"
+#include "inference/model/adapter.h"
+#include "inference/model/decoder.h"
+#include "inference/model/model_config.h"
+#include "kernels/kernels.h"
+
+namespace belvedere::inference {
+
+struct ModelOptions {
+    Compute compute = Compute::Fast;
+    kernels::CacheType cache_type = kernels::CacheType::F16;  ///< Exact always uses F32
+    size_t n_threads = 0;       ///< 0: one per core this process may use
+    size_t context_tokens = 0;  ///< 0: the model's own window, or what fits this machine
+    size_t max_pass_tokens = 512;
+    const kernels::KernelTable* kernels = nullptr;  ///< nullptr: kernels::active()
+};
+
+class Model {
+  public:
+    /// Errors: as Engine::load.
+    [[nodiscard]] static Result<std::unique_ptr<Model>> load(const LoadRequest& request,
+                                                             const ModelOptions& options,
+                                                             const LoadProgress& progress,
+                                                             const std::stop_token& stop);
+
+    [[nodiscard]] const GgufFile& file() const { return file_; }
+
+    [[nodiscard]] const ModelConfig& config() const { return config_; }
+
+    [[nodiscard]] const ModelInfo& info() const { return info_; }
+
+    [[nodiscard]] ModelInfo& info() { return info_; }
+
+    [[nodiscard]] Backend& backend() { return *backend_; }
+
+    [[nodiscard]] Decoder& decoder() { return *decoder_; }
+
+    [[nodiscard]] const kernels::KernelTable& kernels() const { return *kernels_; }
+
+    /// Errors: Io where a model file shrank while it is in use: the weights that are read in place
+    /// are gone.
+    [[nodiscard]] Result<void> checkWhole() const;
+
+  private:
+    explicit Model(GgufFile file) : file_(std::move(file)) {}
+
+    GgufFile file_;
+    AdapterSet adapters_;
+    ModelConfig config_;
+    ModelInfo info_;
+    const kernels::KernelTable* kernels_ = nullptr;
+    std::unique_ptr<Backend> backend_;
+    std::unique_ptr<Decoder> decoder_;  // after backend_: its memory goes first
+};
+
+/// Facts from the header alone.
+[[nodiscard]] ModelInfo describeFile(const GgufFile& file);
+
+/// Bytes of K and V that one token takes in all layers.
+[[nodiscard]] uint64_t cacheBytesPerToken(const ModelConfig& config, kernels::CacheType type);
+
+}  // namespace belvedere::inference

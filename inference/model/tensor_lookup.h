@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// Tensors by name, with the shape that the config asks for. Private to inference/model. Remembers
+// what was asked, so that tensors nobody asked for can be refused. One thread.
+
+#include <string>
+#include <string_view>
+#include <unordered_set>
+#include <vector>
+
+#include "inference/backend/backend.h"
+#include "inference/format/gguf.h"
+#include "inference/model/adapter.h"
+#include "kernels/base/result.h"
+
+namespace belvedere::inference {
+
+class TensorLookup {
+  public:
+    TensorLookup(const GgufFile& file, const AdapterSet& adapters)
+        : file_(file), adapters_(adapters) {}
+
+    [[nodiscard]] bool has(std::string_view name) const {
+        return adapters_.find(file_, name) != nullptr;
+    }
+
+    /// The matrix `name`.weight of shape [n_rows, n_cols] with its low-rank parts and, where there
+    /// is one, `name`.bias.
+    [[nodiscard]] Result<LinearView> linear(const std::string& name, size_t n_rows, size_t n_cols);
+
+    /// n floats. Norm weights are stored as F32 or, in some files, F16 or BF16.
+    [[nodiscard]] Result<std::vector<float>> vector(const std::string& name, size_t n);
+
+    /// Errors: Unsupported where the file holds a tensor that was never asked for.
+    [[nodiscard]] Result<void> refuseUnknown() const;
+
+  private:
+    [[nodiscard]] Result<const GgufTensor*> required(const std::string& name);
+    [[nodiscard]] Result<MatrixView> matrix(const GgufTensor& tensor,
+                                            size_t n_rows,
+                                            size_t n_cols) const;
+
+    const GgufFile& file_;
+    const AdapterSet& adapters_;
+    std::unordered_set<std::string> asked_;
+};
+
+}  // namespace belvedere::inference

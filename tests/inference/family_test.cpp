@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whole models against logits of transformers in f32: every family, every instruction set, exact
+// and fast.
+#include <tuple>
+
+#include <gtest/gtest.h>
+
+#include "kernels/kernels.h"
+#include "tests/inference/logits_compare.h"
+#include "tests/support/reference_dir.h"
+
+namespace belvedere::testing {
+namespace {
+
+using inference::Compute;
+using kernels::Isa;
+
+constexpr double kExactTolerance = 2e-3;
+
+std::string folder(const std::string& family) {
+    return dataPath(std::filesystem::path("inference") / family).string();
+}
+
+class FamilyTest : public ::testing::TestWithParam<std::tuple<const char*, Isa>> {
+  protected:
+    void SetUp() override {
+        options_.kernels = kernels::tableFor(std::get<1>(GetParam()));
+        if (options_.kernels == nullptr) {
+            GTEST_SKIP() << "no kernels here for " << kernels::isaName(std::get<1>(GetParam()));
+        }
+        const std::string family = folder(std::get<0>(GetParam()));
+        model_ = family + "/model-BF16.gguf";
+        ids_ = expectedIds(family + "/expected.safetensors");
+        expected_ = expectedLogits(family + "/expected.safetensors");
+        vocab_size_ = expected_.size() / ids_.size();
+    }
+
+    std::vector<float> run() {
+        auto logits = runModel(model_, ids_, options_);
+        EXPECT_TRUE(logits.has_value()) << (logits.has_value() ? "" : logits.error().message);
+        return logits.value_or(std::vector<float>(expected_.size()));
+    }
+
+    RunOptions options_;
+    std::string model_;
+    std::vector<inference::TokenId> ids_;
+    std::vector<float> expected_;
+    size_t vocab_size_ = 0;
+};
+
+TEST_P(FamilyTest, ExactLogitsMatchTheReference) {
+    const LogitsDifference difference = compareLogits(run(), expected_, vocab_size_, 0.0);
+    EXPECT_LT(difference.largest, kExactTolerance);
+}
+
+TEST_P(FamilyTest, FastLogitsStayCloseToTheReference) {
+    options_.compute = Compute::Fast;
+    const std::vector<float> logits = run();
+    const LogitsDifference difference = compareLogits(logits, expected_, vocab_size_, 0.3);
+    EXPECT_LT(difference.nmse, 2e-3);
+    EXPECT_LE(difference.n_best_differs - difference.n_near_ties, ids_.size() * 3 / 100);
+    const double reference_loss = meanLoss(expected_, ids_, vocab_size_);
+    EXPECT_NEAR(meanLoss(logits, ids_, vocab_size_) / reference_loss, 1.0, 0.005);
+}
+
+std::string caseName(const ::testing::TestParamInfo<std::tuple<const char*, Isa>>& info) {
+    std::string name = std::get<0>(info.param);
+    std::erase(name, '-');
+    return name + "_" + kernels::isaName(std::get<1>(info.param));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    ,
+    FamilyTest,
+    ::testing::Combine(::testing::Values("family-llama-tied",
+                                         "family-llama3-rope",
+                                         "family-qwen2",
+                                         "family-qwen3"),
+                       ::testing::Values(Isa::Scalar, Isa::Avx2, Isa::Avx512, Isa::Amx)),
+    caseName);
+
+class ChunkTest : public ::testing::TestWithParam<size_t> {};
+
+TEST_P(ChunkTest, DoesNotChangeExactLogits) {
+    const std::string family = folder("family-qwen3");
+    const auto ids = expectedIds(family + "/expected.safetensors");
+    const auto expected = expectedLogits(family + "/expected.safetensors");
+    RunOptions options;
+    options.chunk = GetParam();
+    const auto logits = runModel(family + "/model-BF16.gguf", ids, options);
+    ASSERT_TRUE(logits.has_value()) << logits.error().message;
+    EXPECT_LT(compareLogits(*logits, expected, expected.size() / ids.size(), 0.0).largest,
+              kExactTolerance);
+}
+
+INSTANTIATE_TEST_SUITE_P(, ChunkTest, ::testing::Values(1, 7, 64, 128, 129));
+
+TEST(ThreadsTest, DoNotChangeOneBit) {
+    const std::string family = folder("family-llama-tied");
+    const auto ids = expectedIds(family + "/expected.safetensors");
+    for (const Compute compute : {Compute::Exact, Compute::Fast}) {
+        RunOptions options;
+        options.compute = compute;
+        options.n_threads = 1;
+        const auto one = runModel(family + "/model-BF16.gguf", ids, options);
+        options.n_threads = 2;
+        const auto two = runModel(family + "/model-BF16.gguf", ids, options);
+        options.n_threads = 5;
+        const auto five = runModel(family + "/model-BF16.gguf", ids, options);
+        ASSERT_TRUE(one.has_value() && two.has_value() && five.has_value());
+        EXPECT_EQ(*one, *two);
+        EXPECT_EQ(*one, *five);
+    }
+}
+
+/// The expected logits are those of MSA with blocks of 16 and top-k 3: up to position 47 all blocks
+/// are chosen, so dense attention must give the same.
+TEST(AdapterTest, MatchesTheReferenceWhereMsaIsDense) {
+    constexpr size_t kDensePositions = 48;
+    const std::string adapter = folder("adapter-llama-msa");
+    const auto ids = expectedIds(adapter + "/expected.safetensors");
+    const auto expected = expectedLogits(adapter + "/expected.safetensors");
+    const size_t vocab_size = expected.size() / ids.size();
+    RunOptions options;
+    options.adapters = {{adapter + "/adapter.gguf", 1.0F}};
+    const auto logits = runModel(folder("family-llama-tied") + "/model-BF16.gguf",
+                                 std::span(ids).first(kDensePositions), options);
+    ASSERT_TRUE(logits.has_value()) << logits.error().message;
+    const auto dense = std::span(expected).first(kDensePositions * vocab_size);
+    EXPECT_LT(compareLogits(*logits, dense, vocab_size, 0.0).largest, kExactTolerance);
+
+    options.compute = Compute::Fast;
+    const auto fast = runModel(folder("family-llama-tied") + "/model-BF16.gguf",
+                               std::span(ids).first(kDensePositions), options);
+    ASSERT_TRUE(fast.has_value()) << fast.error().message;
+    EXPECT_LT(compareLogits(*fast, dense, vocab_size, 0.0).nmse, 2e-3);
+}
+
+TEST(AdapterTest, ScaleZeroLeavesOnlyWhatItReplaces) {
+    const std::string adapter = folder("adapter-llama-msa") + "/adapter.gguf";
+    const std::string model = folder("family-llama-tied") + "/model-BF16.gguf";
+    const auto ids = expectedIds(folder("family-llama-tied") + "/expected.safetensors");
+    RunOptions options;
+    options.adapters = {{adapter, 0.0F}};
+    const auto zero = runModel(model, ids, options);
+    options.adapters = {{adapter, 1.0F}};
+    const auto one = runModel(model, ids, options);
+    ASSERT_TRUE(zero.has_value() && one.has_value());
+    EXPECT_NE(*zero, *one);
+    options.adapters = {{adapter, 1.0F}, {adapter, 0.5F}};
+    const auto twice = runModel(model, ids, options);
+    ASSERT_FALSE(twice.has_value());
+    EXPECT_EQ(twice.error().code, ErrorCode::InvalidArgument);
+    EXPECT_NE(twice.error().message.find("already"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace belvedere::testing
