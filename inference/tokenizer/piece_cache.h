@@ -52,7 +52,7 @@ class PieceCache {
     [[nodiscard]] std::span<const int32_t> find(const Key& key) const {
         const Entry* bucket = &entries_[(key.hash & (kBuckets - 1)) * 2];
         for (size_t way = 0; way < 2; ++way) {
-            if (bucket[way].words == key.words && bucket[way].n_bytes == key.n_bytes) {
+            if (bucket[way].n_bytes == key.n_bytes && sameWords(bucket[way].words, key.words)) {
                 return {bucket[way].ids.data(), bucket[way].n_ids};
             }
         }
@@ -78,6 +78,18 @@ class PieceCache {
         uint16_t n_ids = 0;
         std::array<int32_t, kMaxIds> ids{};
     };
+
+    using Words = std::array<uint64_t, kTextWords>;
+
+    /// Without the call of memcmp that operator== of two arrays makes: a fifth of the time of
+    /// encode.
+    static bool sameWords(const Words& a, const Words& b) {
+        uint64_t difference = 0;
+        for (size_t i = 0; i < kTextWords; ++i) {
+            difference |= a[i] ^ b[i];
+        }
+        return difference == 0;
+    }
 
     /// The first min(8, n) bytes at p, zeros above. Reads 8 bytes where the buffer has them.
     static uint64_t loadWord(const char* p, size_t n, const char* buffer_end) {

@@ -242,11 +242,11 @@ const char* gpt4oEnd(const char* p, const char* end) {
     if (word_end == nullptr && has_prefix) {
         word_end = mixedRunEnd(p, end);
     }
-    if (word_end == nullptr) {  // the second branch: capitals only, or nothing
+    if (word_end == nullptr) {  // the second branch: capitals only
         word_end = skip(word, end, kUpperRun);
-    }
-    if (word_end == word) {
-        return punctuationOrSpaceEnd<kSlash>(p, end);
+        if (word_end == word) {
+            return punctuationOrSpaceEnd<kSlash>(p, end);
+        }
     }
     return word_end < end && *word_end == '\'' ? word_end + contraction<true>(word_end, end)
                                                : word_end;
