@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/headless/arguments.h"
+
+#include <gtest/gtest.h>
+
+namespace belvedere::app {
+namespace {
+
+TEST(Arguments, TakeOptionsInBothFormsAndAnyOrder) {
+    const Result<Arguments> a =
+        parseArguments({"ask", "--budget=4096", "where is", "--repo", "src", "--json", "main"});
+    ASSERT_TRUE(a.has_value()) << a.error().message;
+    EXPECT_EQ(a->command, "ask");
+    EXPECT_EQ(a->positional, (std::vector<std::string>{"where is", "main"}));
+    EXPECT_EQ(a->repository, "src");
+    EXPECT_EQ(a->budget, 4096U);
+    EXPECT_TRUE(a->json);
+}
+
+TEST(Arguments, EndOptionsAtTwoDashes) {
+    const Result<Arguments> a = parseArguments({"ask", "--", "--repo"});
+    ASSERT_TRUE(a.has_value());
+    EXPECT_EQ(a->positional, std::vector<std::string>{"--repo"});
+}
+
+TEST(Arguments, NameWhatIsWrong) {
+    const std::vector<std::vector<std::string>> wrong = {
+        {"ask", "--budgets", "1"},      // unknown
+        {"ask", "--budget"},            // no value
+        {"ask", "--budget", "1k"},      // not a number
+        {"ask", "--budget", "-1"},      // negative
+        {"ask", "--seed", ""},          // empty
+        {"ask", "--compute", "quick"},  // no such way
+        {"ask", "--adapter", "a.gguf:x"},
+        {"ask", "--adapter", ":2"},
+        {"ask", "--adapter", "a.gguf:nan"},
+    };
+    for (const std::vector<std::string>& words : wrong) {
+        const Result<Arguments> a = parseArguments(words);
+        ASSERT_FALSE(a.has_value()) << words[1];
+        EXPECT_EQ(a.error().code, ErrorCode::InvalidArgument);
+        EXPECT_NE(a.error().message.find(words[1]), std::string::npos) << a.error().message;
+    }
+}
+
+TEST(Arguments, AdapterScaleIsOptional) {
+    const Result<Arguments> a = parseArguments({"--adapter", "a.gguf", "--adapter", "b.gguf:-0.5"});
+    ASSERT_TRUE(a.has_value());
+    ASSERT_EQ(a->adapters.size(), 2U);
+    EXPECT_EQ(a->adapters[0].path, "a.gguf");
+    EXPECT_FLOAT_EQ(a->adapters[0].scale, 1.0F);
+    EXPECT_EQ(a->adapters[1].path, "b.gguf");
+    EXPECT_FLOAT_EQ(a->adapters[1].scale, -0.5F);
+}
+
+}  // namespace
+}  // namespace belvedere::app
