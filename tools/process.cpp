@@ -11,7 +11,7 @@
 #include <poll.h>
 #include <spawn.h>
 #include <sys/eventfd.h>
-#include <sys/pidfd.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -54,6 +54,12 @@ std::vector<char*> pointersTo(const std::vector<std::string>& strings) {
     }
     pointers.push_back(nullptr);
     return pointers;
+}
+
+/// Becomes readable when the process has ended; -1 before Linux 5.3. glibc 2.36 declares its
+/// function without C linkage, hence the plain call.
+int openPidfd(pid_t pid) {
+    return static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
 }
 
 /// posix_spawn and its two option objects: safe in a program with threads, unlike code between fork
@@ -120,11 +126,7 @@ class Spawner {
 class RunningProcess {
   public:
     RunningProcess(pid_t pid, UniqueFd output, const ProcessSpec& spec, const OutputSink& sink)
-        : pid_(pid),
-          output_(std::move(output)),
-          pidfd_(pidfd_open(pid, 0)),
-          spec_(spec),
-          sink_(sink) {}
+        : pid_(pid), output_(std::move(output)), pidfd_(openPidfd(pid)), spec_(spec), sink_(sink) {}
 
     /// Until nothing of it is left. `wake_fd` becomes readable when the process shall stop.
     ProcessEnd waitForEnd(int wake_fd) {

@@ -23,8 +23,8 @@
 namespace belvedere::tools {
 
 struct ProcessSpec {
-    std::vector<std::string> argv;      ///< argv[0] is looked up in PATH unless it has a '/'
-    std::filesystem::path working_dir;  ///< empty: ours
+    std::vector<std::string> argv;           ///< argv[0] is looked up in PATH unless it has a '/'
+    std::filesystem::path working_dir = {};  ///< empty: ours
     std::optional<std::vector<std::string>> environment =
         std::nullopt;                         ///< "NAME=value"; nullopt: ours
     std::chrono::milliseconds time_limit{0};  ///< 0: none

@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <limits>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -124,10 +125,13 @@ class TypedTool : public agent::Tool {
             return failWithContext(std::move(values).error(), name());
         }
         Input input;
-        for (size_t i = 0; i < fields_.size(); ++i) {
-            const Json& value = (*values)[i];
-            if (!value.is_null()) {
-                std::visit([&](auto member) { value.get_to(input.*member); }, fields_[i].member);
+        if constexpr (!std::is_empty_v<Input>) {  // no field, no member
+            for (size_t i = 0; i < fields_.size(); ++i) {
+                const Json& value = (*values)[i];
+                if (!value.is_null()) {
+                    std::visit([&](auto member) { value.get_to(input.*member); },
+                               fields_[i].member);
+                }
             }
         }
         return input;
