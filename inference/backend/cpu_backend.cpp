@@ -116,6 +116,11 @@ Result<PageId> CpuBackend::allocatePage() {
     if (!page.ok()) {
         return fail(ErrorCode::OutOfMemory, "{} bytes for a page of the KV cache", pageBytes());
     }
+#ifndef NDEBUG
+    // NaN in every cache type: whoever reads an entry that was never written is found out by any
+    // test.
+    std::memset(page.data(), 0xFF, page.size());
+#endif
     if (!free_pages_.empty()) {
         const PageId id = free_pages_.back();
         free_pages_.pop_back();

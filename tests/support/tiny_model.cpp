@@ -114,13 +114,15 @@ void addWeights(GgufBuilder& builder, const TinyModelOptions& options) {
     const std::vector<float> ones(kDim, 1.0F);
     const uint64_t n_rows = 256 + 5 + 3 + options.n_padding_rows;
     matrix("token_embd.weight", kDim, n_rows, 1.0F);
+    // A head of its own: a tied one would repeat the last token for ever.
+    matrix("output.weight", kDim, n_rows, 1.0F);
     builder.addTensorF32("output_norm.weight", {kDim}, ones);
     for (uint32_t layer = 0; layer < options.n_layers; ++layer) {
         builder.addTensorF32(fmt::format("blk.{}.attn_norm.weight", layer), {kDim}, ones);
         builder.addTensorF32(fmt::format("blk.{}.ffn_norm.weight", layer), {kDim}, ones);
         for (const Matrix& m : kMatrices) {
             matrix(fmt::format("blk.{}.{}.weight", layer, m.name), m.n_cols, m.n_rows,
-                   1.5F / std::sqrt(static_cast<float>(m.n_cols)));
+                   4.0F / std::sqrt(static_cast<float>(m.n_cols)));
         }
     }
 }
@@ -163,9 +165,9 @@ std::string tinyAdapter(const TinyModelOptions& base, uint64_t seed) {
         for (const Matrix& m : kMatrices) {
             const std::string name = fmt::format("blk.{}.{}.weight", layer, m.name);
             builder.addTensorF32(name + ".lora_a", {m.n_cols, kRank},
-                                 noise.values(m.n_cols * kRank, 0.1F));
+                                 noise.values(m.n_cols * kRank, 0.3F));
             builder.addTensorF32(name + ".lora_b", {kRank, m.n_rows},
-                                 noise.values(m.n_rows * kRank, 0.1F));
+                                 noise.values(m.n_rows * kRank, 0.3F));
         }
     }
     builder.addTensorF32("blk.0.attn_norm.weight", {kDim}, noise.values(kDim, 1.0F));
