@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The door of agent/: start a turn, cancel it, answer a permission request, list sessions. Methods may be called from any
-// thread and return at once, apart from the store's short transactions. News comes through the EventSink.
+// The door of agent/: start a turn, cancel it, answer a permission request, list sessions. Methods
+// may be called from any thread and return at once, apart from the store's short transactions. News
+// comes through the EventSink.
 
 #include <memory>
 #include <string>
@@ -22,12 +23,13 @@ namespace belvedere::agent {
 enum class TurnMode { Ask, Work };
 
 struct AgentConfig {
-    size_t max_rounds = 25;             ///< model calls in one turn
-    size_t source_budget_tokens = 8192; ///< --budget: sources put into the prompt when the repository does not fit
+    size_t max_rounds = 25;  ///< model calls in one turn
+    size_t source_budget_tokens =
+        8192;  ///< --budget: sources put into the prompt when the repository does not fit
     size_t answer_reserve_tokens = 1024;
     GenerationOptions generation;
     PermissionPolicy permissions;
-    std::string system_prompt;      ///< for Work turns and for chat without sources; resources/prompts/
+    std::string system_prompt;  ///< for Work turns and for chat without sources; resources/prompts/
 };
 
 struct TurnRequest {
@@ -45,13 +47,15 @@ class Agent {
 
     /// Replaces the model for turns started from now on; nullptr: none loaded.
     virtual void setModel(std::shared_ptr<LanguageModel> model) = 0;
-    /// What questions in this session are answered from; nullptr detaches. The tools act in the same folder.
+    /// What questions in this session are answered from; nullptr detaches. The tools act in the
+    /// same folder.
     virtual void attach(const std::string& session_id,
                         std::shared_ptr<ContextSource> source,
                         std::shared_ptr<ToolRegistry> tools) = 0;
 
     /// Writes the user's message to disk, then runs the turn on a thread of its own.
-    /// Errors: InvalidArgument (empty text, no model, a turn of this session is running); those of the store.
+    /// Errors: InvalidArgument (empty text, no model, a turn of this session is running); those of
+    /// the store.
     virtual Result<TurnId> startTurn(const TurnRequest& request) = 0;
     virtual void cancel(TurnId turn) = 0;
     /// False where no such question is open (answered, cancelled).
@@ -63,8 +67,9 @@ class Agent {
     [[nodiscard]] virtual SessionStore& store() = 0;
 };
 
-/// The same events that a live turn posts, rebuilt from the log: a front end shows a reopened session with them. A turn that
-/// never ended closes with TurnEnd::Interrupted after the text it had streamed.
+/// The same events that a live turn posts, rebuilt from the log: a front end shows a reopened
+/// session with them. A turn that never ended closes with TurnEnd::Interrupted after the text it
+/// had streamed.
 [[nodiscard]] std::vector<Event> replay(const StoredSession& session);
 
 }  // namespace belvedere::agent

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What a repository offers the agent: pieces of source for a question, within a budget of tokens. Implemented in
-// tools/repository; the agent lays the pieces out in the prompt and checks citations against them. Any thread.
+// What a repository offers the agent: pieces of source for a question, within a budget of tokens.
+// Implemented in tools/repository; the agent lays the pieces out in the prompt and checks citations
+// against them. Any thread.
 
 #include <memory>
 #include <stop_token>
@@ -16,9 +17,10 @@
 namespace belvedere::agent {
 
 struct ContextChoice {
-    std::vector<std::shared_ptr<const SourcePiece>> pieces;  ///< in the order of the prompt: stable, by path and line
-    /// The pieces that answer this question best, best first, at most a handful; all of them are in `pieces`. Where they
-    /// already stand in the conversation's context, it can go on there.
+    std::vector<std::shared_ptr<const SourcePiece>>
+        pieces;  ///< in the order of the prompt: stable, by path and line
+    /// The pieces that answer this question best, best first, at most a handful; all of them are in
+    /// `pieces`. Where they already stand in the conversation's context, it can go on there.
     std::vector<std::shared_ptr<const SourcePiece>> best;
     bool is_whole_repository = false;
     size_t n_files = 0;  ///< files with a piece in `pieces`
@@ -34,8 +36,9 @@ class ContextSource {
     [[nodiscard]] virtual std::string name() const = 0;  ///< for people: the folder's name
     [[nodiscard]] virtual std::string root() const = 0;  ///< absolute path
 
-    /// The whole repository where it fits budget_tokens, else the pieces that rank best for the question.
-    /// Errors: Cancelled; Io, Corrupt from the index; NotFound where the folder has vanished.
+    /// The whole repository where it fits budget_tokens, else the pieces that rank best for the
+    /// question. Errors: Cancelled; Io, Corrupt from the index; NotFound where the folder has
+    /// vanished.
     [[nodiscard]] virtual Result<ContextChoice> choose(std::string_view question,
                                                        size_t budget_tokens,
                                                        std::stop_token stop) const = 0;

@@ -88,6 +88,7 @@ struct ContextChanged {
         std::string name;  ///< "system", "sources", "conversation", "tools"
         size_t n_tokens = 0;
     };
+
     std::vector<Category> categories;
     size_t n_tokens = 0;
     size_t window_tokens = 0;

@@ -22,15 +22,17 @@ struct SourcePiece {
     size_t first_line = 0;
     size_t last_line = 0;
     std::string text;  ///< as it stands in the prompt: "\n### path:first-last\n" and the lines
-    std::shared_ptr<const std::vector<int32_t>> ids;  ///< of text, by the loaded model's tokenizer; immutable
+    std::shared_ptr<const std::vector<int32_t>>
+        ids;  ///< of text, by the loaded model's tokenizer; immutable
 };
 
 struct Part {
     enum class Kind { Text, Piece, Image };
     Kind kind = Kind::Text;
-    std::string text;                          ///< Kind::Text
-    std::shared_ptr<const SourcePiece> piece;  ///< Kind::Piece; shared with the repository index, immutable
-    std::string image_png;                     ///< Kind::Image: encoded bytes
+    std::string text;  ///< Kind::Text
+    std::shared_ptr<const SourcePiece>
+        piece;              ///< Kind::Piece; shared with the repository index, immutable
+    std::string image_png;  ///< Kind::Image: encoded bytes
 };
 
 struct ToolCall {

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// May this tool call run? The verdict is the strictest of all that apply (Allow < Ask < Deny), except that an explicit allow
-// by the user lowers a tool's own Ask. An error while checking denies; unsure means ask. Precedence, highest first:
+// May this tool call run? The verdict is the strictest of all that apply (Allow < Ask < Deny),
+// except that an explicit allow by the user lowers a tool's own Ask. An error while checking
+// denies; unsure means ask. Precedence, highest first:
 //   1. built-in denials      2. the user's denials     3. the user's asks
-//   4. the user's allows (session, then always)        5. the tool's default   6. the global default: ask
+//   4. the user's allows (session, then always)        5. the tool's default   6. the global
+//   default: ask
 // Pure functions of their arguments; any thread.
 
 #include <string>
@@ -25,7 +27,8 @@ struct PermissionRule {
 };
 
 struct PermissionPolicy {
-    std::vector<PermissionRule> rules;  ///< the user's, from the config file and from "always" answers
+    std::vector<PermissionRule>
+        rules;  ///< the user's, from the config file and from "always" answers
 };
 
 struct PermissionDecision {
@@ -47,8 +50,8 @@ struct PermissionQuestion {
 
 enum class PermissionAnswer { AllowOnce, AllowForSession, Deny };
 
-/// `tool_default` is what the tool says for this input; `always_asks` tools (run_command, screen input) can not be lowered
-/// below Ask by a rule.
+/// `tool_default` is what the tool says for this input; `always_asks` tools (run_command, screen
+/// input) can not be lowered below Ask by a rule.
 [[nodiscard]] PermissionDecision decidePermission(const PermissionPolicy& policy,
                                                   const std::string& tool,
                                                   const std::string& subject,

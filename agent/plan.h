@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The task graph of a session: steps with status, dependencies and evidence. A value; the turn thread owns the current one.
+// The task graph of a session: steps with status, dependencies and evidence. A value; the turn
+// thread owns the current one.
 
 #include <string>
 #include <vector>
@@ -29,7 +30,8 @@ struct Plan {
 
 [[nodiscard]] Json planToJson(const Plan& plan);
 
-/// Errors: InvalidArgument naming the step: empty title, duplicate id, unknown or cyclic dependency, unknown status.
+/// Errors: InvalidArgument naming the step: empty title, duplicate id, unknown or cyclic
+/// dependency, unknown status.
 [[nodiscard]] Result<Plan> planFromJson(const Json& json);
 
 }  // namespace belvedere::agent

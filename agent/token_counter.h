@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Counts and splits text with the loaded model's tokenizer, so that tools need no inference. Implemented beside engine_model.
-// Any thread, many at once.
+// Counts and splits text with the loaded model's tokenizer, so that tools need no inference.
+// Implemented beside engine_model. Any thread, many at once.
 
 #include <cstdint>
 #include <string>

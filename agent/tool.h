@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The interface of a tool and the registry. A tool keeps no state between calls that the conversation does not show; its
-// errors are results the model sees. run() is called on the turn thread.
+// The interface of a tool and the registry. A tool keeps no state between calls that the
+// conversation does not show; its errors are results the model sees. run() is called on the turn
+// thread.
 
 #include <functional>
 #include <memory>
@@ -23,7 +24,8 @@ struct ToolOutput {
     std::string text;
     Json data = Json::object();  ///< e.g. {"path", "diff"}, {"exit_code"}
     std::string image_png;       ///< a screenshot; empty: none
-    bool is_error = false;       ///< the call ran and failed (exit code, no match): the model should react
+    bool is_error =
+        false;  ///< the call ran and failed (exit code, no match): the model should react
 };
 
 /// What a call may use while it runs.
@@ -44,8 +46,10 @@ class Tool {
     /// JSON schema of the arguments (an object), made from the typed input.
     [[nodiscard]] virtual Json parameters() const = 0;
     [[nodiscard]] virtual ToolKind kind() const = 0;
-    [[nodiscard]] virtual std::string title(const Json& arguments) const = 0;    ///< "Read src/a.cpp"
-    [[nodiscard]] virtual std::string subject(const Json& arguments) const = 0;  ///< path or command, for rules
+    [[nodiscard]] virtual std::string title(const Json& arguments) const = 0;  ///< "Read src/a.cpp"
+    [[nodiscard]] virtual std::string subject(
+        const Json& arguments) const = 0;  ///< path or command, for rules
+
     [[nodiscard]] virtual std::string preview(const Json& arguments) const {
         (void)arguments;
         return {};
@@ -68,6 +72,7 @@ class ToolRegistry {
   public:
     void add(std::unique_ptr<Tool> tool);
     [[nodiscard]] Tool* find(std::string_view name) const;  ///< nullptr: none
+
     [[nodiscard]] const std::vector<std::unique_ptr<Tool>>& all() const { return tools_; }
 
   private:

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What the loop needs of a model: tokens for a prompt, streamed text. Implemented by engine_model (our engine), later by HTTP
-// clients. Methods may be called from any thread; generate() blocks the turn thread.
+// What the loop needs of a model: tokens for a prompt, streamed text. Implemented by engine_model
+// (our engine), later by HTTP clients. Methods may be called from any thread; generate() blocks the
+// turn thread.
 
 #include <memory>
 #include <stop_token>
@@ -26,9 +27,11 @@ struct ModelDescription {
     size_t window_tokens = 0;
     ToolCallFormat tool_calls = ToolCallFormat::Hermes;
     bool takes_images = false;
-    bool has_native_tools = false;       ///< its template renders the tool list itself
-    bool answers_with_citations = false; ///< trained on the repository prompt form: use it as it is
-    std::vector<std::string> notices;    ///< limits to be honest about
+    bool has_native_tools = false;  ///< its template renders the tool list itself
+    bool answers_with_citations =
+        false;                         ///< trained on the repository prompt form: use it as it is
+    bool starts_in_thinking = false;   ///< its template opens the reasoning in the prompt
+    std::vector<std::string> notices;  ///< limits to be honest about
 };
 
 struct ToolSpec {
@@ -48,7 +51,8 @@ struct GenerationOptions {
 };
 
 struct ModelRequest {
-    std::string conversation;  ///< key of the KV cache: requests of one conversation share their prefix
+    std::string
+        conversation;  ///< key of the KV cache: requests of one conversation share their prefix
     std::vector<Message> messages;
     std::vector<ToolSpec> tools;
     GenerationOptions options;
@@ -88,8 +92,11 @@ class LanguageModel {
     /// Errors: those of the chat template.
     [[nodiscard]] virtual Result<PromptCost> measure(const ModelRequest& request) const = 0;
 
-    /// Errors: InvalidArgument where the prompt exceeds the window, with the numbers; those of the engine or the connection.
-    virtual Result<ModelReply> generate(const ModelRequest& request, ModelSink& sink, std::stop_token stop) = 0;
+    /// Errors: InvalidArgument where the prompt exceeds the window, with the numbers; those of the
+    /// engine or the connection.
+    virtual Result<ModelReply> generate(const ModelRequest& request,
+                                        ModelSink& sink,
+                                        std::stop_token stop) = 0;
 };
 
 }  // namespace belvedere::agent

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/message.h"
+
+#include <utility>
+
+namespace belvedere::agent {
+
+Message textMessage(Role role, std::string text) {
+    Message message;
+    message.role = role;
+    Part part;
+    part.text = std::move(text);
+    message.parts.push_back(std::move(part));
+    return message;
+}
+
+std::string plainText(const Message& message) {
+    std::string text;
+    for (const Part& part : message.parts) {
+        if (part.kind == Part::Kind::Text) {
+            text += part.text;
+        }
+    }
+    return text;
+}
+
+}  // namespace belvedere::agent

@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/model/engine_model.h"
+
+#include <algorithm>
+#include <deque>
+#include <mutex>
+#include <utility>
+
+#include "agent/model/template_probe.h"
+
+namespace belvedere::agent {
+namespace {
+
+/// Sequences kept for conversations; the engine evicts their pages under its budget by itself.
+constexpr size_t kMaxConversations = 64;
+
+// Ids above those of the pieces, for counting what fills the prompt.
+constexpr int64_t kSystemSource = int64_t{1} << 40;
+constexpr int64_t kConversationSource = kSystemSource + 1;
+
+const char* roleName(Role role) {
+    switch (role) {
+        case Role::System:
+            return "system";
+        case Role::User:
+            return "user";
+        case Role::Assistant:
+            return "assistant";
+        case Role::Tool:
+            return "tool";
+    }
+    return "user";
+}
+
+inference::ChatMessage toChat(const Message& message, std::vector<inference::FixedPiece>& pieces) {
+    inference::ChatMessage chat;
+    chat.role = roleName(message.role);
+    const int64_t text_source = message.role == Role::System ? kSystemSource : kConversationSource;
+    for (const Part& part : message.parts) {
+        if (part.kind == Part::Kind::Text) {
+            chat.content.push_back({inference::ChatPartKind::Text, part.text, text_source});
+        } else if (part.kind == Part::Kind::Image) {
+            chat.content.push_back({inference::ChatPartKind::Image, "", -1});
+        } else {
+            const auto source = static_cast<int64_t>(pieces.size());
+            chat.content.push_back({inference::ChatPartKind::Text, part.piece->text, source});
+            pieces.push_back({source, part.piece->text.size(), part.piece->ids});
+        }
+    }
+    if (!message.reasoning.empty()) {
+        chat.reasoning = message.reasoning;
+    }
+    for (const ToolCall& call : message.tool_calls) {
+        chat.tool_calls.push_back({call.id, call.name, call.arguments});
+    }
+    chat.tool_call_id = message.tool_call_id;
+    return chat;
+}
+
+inference::PromptRequest toPrompt(const std::vector<Message>& messages,
+                                  const std::vector<ToolSpec>& tools) {
+    inference::PromptRequest request;
+    for (const Message& message : messages) {
+        request.chat.messages.push_back(toChat(message, request.pieces));
+    }
+    // A piece without ids is tokenized with the text around it.
+    std::erase_if(request.pieces,
+                  [](const inference::FixedPiece& piece) { return piece.ids == nullptr; });
+    for (const ToolSpec& tool : tools) {
+        request.chat.tools.push_back({tool.name, tool.description, tool.parameters});
+    }
+    return request;
+}
+
+bool hasImage(const std::vector<Message>& messages) {
+    return std::any_of(messages.begin(), messages.end(), [](const Message& message) {
+        return std::any_of(message.parts.begin(), message.parts.end(),
+                           [](const Part& part) { return part.kind == Part::Kind::Image; });
+    });
+}
+
+class EngineTokenCounter : public TokenCounter {
+  public:
+    EngineTokenCounter(std::shared_ptr<const inference::Tokenizer> tokenizer, std::string key)
+        : tokenizer_(std::move(tokenizer)), key_(std::move(key)) {}
+
+    std::vector<int32_t> encode(std::string_view text) const override {
+        return tokenizer_->encode(text, inference::SpecialTokens::Plain);
+    }
+
+    std::string key() const override { return key_; }
+
+  private:
+    std::shared_ptr<const inference::Tokenizer> tokenizer_;
+    std::string key_;
+};
+
+/// Passes the engine's stream on.
+class ForwardingSink : public inference::GenerationSink {
+  public:
+    explicit ForwardingSink(ModelSink& sink) : sink_(sink) {}
+
+    void onPrefill(size_t n_done, size_t n_total) override { sink_.onPrefill(n_done, n_total); }
+
+    void onText(std::string_view text, std::span<const inference::TokenId> /*ids*/) override {
+        sink_.onText(text);
+    }
+
+  private:
+    ModelSink& sink_;
+};
+
+ReplyEnd replyEnd(inference::FinishReason finish) {
+    switch (finish) {
+        case inference::FinishReason::EndOfTurn:
+        case inference::FinishReason::StopString:
+            return ReplyEnd::EndOfTurn;
+        case inference::FinishReason::MaxTokens:
+            return ReplyEnd::MaxTokens;
+        case inference::FinishReason::ContextFull:
+            return ReplyEnd::ContextFull;
+        case inference::FinishReason::Cancelled:
+            return ReplyEnd::Cancelled;
+    }
+    return ReplyEnd::EndOfTurn;
+}
+
+UsageUpdated usageOf(const inference::GenerationStats& stats) {
+    UsageUpdated usage;
+    usage.n_prompt = stats.n_prompt;
+    usage.n_cached = stats.n_cached;
+    usage.n_prefilled = stats.n_prefilled;
+    usage.n_generated = stats.n_generated;
+    usage.prefill_seconds = stats.prefill.count();
+    usage.generation_seconds = stats.generation.count();
+    usage.first_token_seconds = stats.first_token.count();
+    return usage;
+}
+
+/// The adapter that was trained on the repository prompt form, by the name of its file.
+bool isRepositoryAdapter(const inference::AdapterFile& adapter) {
+    const size_t slash = adapter.path.rfind('/');
+    const std::string name =
+        slash == std::string::npos ? adapter.path : adapter.path.substr(slash + 1);
+    return name.rfind("belvedere-repo-", 0) == 0;
+}
+
+class EngineModel : public LanguageModel {
+  public:
+    explicit EngineModel(std::shared_ptr<inference::Engine> engine)
+        : engine_(std::move(engine)), description_(describe(*engine_)) {
+        // The tokenizer lives in the engine: the counter keeps the engine alive through it.
+        counter_ = makeTokenCounter({engine_, &engine_->tokenizer()}, engine_->info().path);
+    }
+
+    ~EngineModel() override {
+        for (const auto& [conversation, sequence] : sequences_) {
+            engine_->closeSequence(sequence);
+        }
+    }
+
+    EngineModel(const EngineModel&) = delete;
+    EngineModel& operator=(const EngineModel&) = delete;
+
+    const ModelDescription& description() const override { return description_; }
+
+    std::shared_ptr<const TokenCounter> tokenCounter() const override { return counter_; }
+
+    Result<PromptCost> measure(const ModelRequest& request) const override;
+    Result<ModelReply> generate(const ModelRequest& request,
+                                ModelSink& sink,
+                                std::stop_token stop) override;
+
+  private:
+    static ModelDescription describe(const inference::Engine& engine);
+    [[nodiscard]] inference::SequenceId sequenceOf(const std::string& conversation) const;
+
+    std::shared_ptr<inference::Engine> engine_;
+    ModelDescription description_;
+    std::shared_ptr<const TokenCounter> counter_;
+
+    mutable std::mutex
+        mutex_;  // guards sequences_: conversation and sequence, the longest unused first
+    mutable std::deque<std::pair<std::string, inference::SequenceId>> sequences_;
+};
+
+ModelDescription EngineModel::describe(const inference::Engine& engine) {
+    const inference::ModelInfo& info = engine.info();
+    ModelDescription description;
+    description.name = info.name;
+    description.architecture = info.architecture;
+    description.window_tokens = info.context_tokens;
+    description.notices = info.notices;
+    description.answers_with_citations =
+        std::any_of(info.adapters.begin(), info.adapters.end(), isRepositoryAdapter);
+    const TemplateFacts facts = probeTemplate(engine);
+    description.tool_calls = facts.tool_calls;
+    description.has_native_tools = facts.has_native_tools;
+    description.starts_in_thinking = facts.starts_in_thinking;
+    if (description.answers_with_citations) {
+        description.notices.emplace_back(
+            "A small model: about 9 of 10 citations are exact, questions in free words work about "
+            "half of the time. "
+            "Check what it says: every citation opens the lines it names.");
+    }
+    return description;
+}
+
+inference::SequenceId EngineModel::sequenceOf(const std::string& conversation) const {
+    const std::lock_guard lock(mutex_);
+    const auto found = std::find_if(sequences_.begin(), sequences_.end(),
+                                    [&](const auto& entry) { return entry.first == conversation; });
+    std::pair<std::string, inference::SequenceId> entry;
+    if (found != sequences_.end()) {
+        entry = std::move(*found);
+        sequences_.erase(found);
+    } else {
+        entry = {conversation, engine_->openSequence()};
+        if (sequences_.size() == kMaxConversations) {
+            engine_->closeSequence(sequences_.front().second);
+            sequences_.pop_front();
+        }
+    }
+    sequences_.push_back(entry);
+    return entry.second;
+}
+
+Result<PromptCost> EngineModel::measure(const ModelRequest& request) const {
+    const inference::Prompt prompt =
+        BV_TRY(engine_->buildPrompt(toPrompt(request.messages, request.tools)));
+    PromptCost cost;
+    cost.n_tokens = prompt.ids.size();
+    cost.n_cached = engine_->cachedPrefix(sequenceOf(request.conversation), prompt.ids);
+    for (const inference::PromptRange& range : prompt.ranges) {
+        size_t& n_tokens = range.source == kSystemSource         ? cost.n_system
+                           : range.source == kConversationSource ? cost.n_conversation
+                                                                 : cost.n_sources;
+        n_tokens += range.token_end - range.token_begin;
+    }
+    // What is left is the template's own text. Tools are what it grows by when they are listed.
+    if (!request.tools.empty()) {
+        const inference::Prompt bare = BV_TRY(engine_->buildPrompt(toPrompt(request.messages, {})));
+        cost.n_tools = prompt.ids.size() - std::min(prompt.ids.size(), bare.ids.size());
+    }
+    cost.n_system = cost.n_tokens - cost.n_sources - cost.n_conversation - cost.n_tools;
+    return cost;
+}
+
+Result<ModelReply> EngineModel::generate(const ModelRequest& request,
+                                         ModelSink& sink,
+                                         std::stop_token stop) {
+    if (hasImage(request.messages)) {
+        return fail(ErrorCode::Unsupported, "{} reads text only: remove the image",
+                    description_.name);
+    }
+    inference::Prompt prompt =
+        BV_TRY(engine_->buildPrompt(toPrompt(request.messages, request.tools)));
+    inference::GenerateRequest generate;
+    generate.sequence = sequenceOf(request.conversation);
+    generate.prompt = std::move(prompt.ids);
+    generate.max_tokens = request.options.max_tokens;
+    generate.sampling.temperature = request.options.temperature;
+    generate.sampling.top_k = request.options.top_k;
+    generate.sampling.top_p = request.options.top_p;
+    generate.sampling.min_p = request.options.min_p;
+    generate.sampling.repetition_penalty = request.options.repetition_penalty;
+    generate.sampling.seed = request.options.seed;
+    ForwardingSink forward(sink);
+    const inference::GenerationStats stats =
+        BV_TRY(engine_->generate(generate, forward, std::move(stop)));
+    return ModelReply{replyEnd(stats.finish), usageOf(stats)};
+}
+
+}  // namespace
+
+std::shared_ptr<LanguageModel> makeEngineModel(std::shared_ptr<inference::Engine> engine) {
+    return std::make_shared<EngineModel>(std::move(engine));
+}
+
+std::shared_ptr<const TokenCounter> makeTokenCounter(
+    std::shared_ptr<const inference::Tokenizer> tokenizer, std::string key) {
+    return std::make_shared<EngineTokenCounter>(std::move(tokenizer), std::move(key));
+}
+
+}  // namespace belvedere::agent
