@@ -51,9 +51,7 @@ INSERT INTO piece(piece, rank) VALUES('hashsize', 8000000);
 )sql";
 
 std::string encodePieces(const std::vector<PieceRecord>& pieces) {
-    std::string bytes(pieces.size() * sizeof(PieceRecord), '\0');
-    std::memcpy(bytes.data(), pieces.data(), bytes.size());
-    return bytes;
+    return {reinterpret_cast<const char*>(pieces.data()), pieces.size() * sizeof(PieceRecord)};
 }
 
 /// The bytes come from a file: checked before use.
@@ -62,7 +60,9 @@ Result<std::vector<PieceRecord>> decodePieces(std::string_view bytes) {
         return fail(ErrorCode::Corrupt, "search database: {} bytes of pieces", bytes.size());
     }
     std::vector<PieceRecord> pieces(bytes.size() / sizeof(PieceRecord));
-    std::memcpy(pieces.data(), bytes.data(), bytes.size());
+    if (!bytes.empty()) {
+        std::memcpy(pieces.data(), bytes.data(), bytes.size());
+    }
     uint32_t last_line = 0;
     for (const PieceRecord& piece : pieces) {
         if (piece.first_line != last_line + 1 || piece.last_line < piece.first_line ||

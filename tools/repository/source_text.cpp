@@ -148,7 +148,9 @@ uint64_t contentHash(std::string_view bytes) {
         bytes.remove_prefix(8);
     }
     uint64_t rest = 0;
-    std::memcpy(&rest, bytes.data(), bytes.size());
+    if (!bytes.empty()) {
+        std::memcpy(&rest, bytes.data(), bytes.size());
+    }
     mix(rest);
     mix(hash >> 32);
     return hash;

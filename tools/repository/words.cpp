@@ -29,7 +29,7 @@ char toLower(char c) {
     return isUpper(c) ? static_cast<char>(c - 'A' + 'a') : c;
 }
 
-/// Sorted for the binary search.
+/// Sorted, so that the words of one first letter stand together.
 constexpr std::array<std::string_view, 92> kStopWords = {
     "a",     "about", "all",    "also",   "an",   "and",    "any",   "are",   "as",      "at",
     "be",    "been",  "but",    "by",     "can",  "char",   "const", "could", "defined", "did",
@@ -42,6 +42,19 @@ constexpr std::array<std::string_view, 92> kStopWords = {
     "was",   "we",    "were",   "what",   "when", "where",  "which", "who",   "why",     "will",
     "with",  "you"};
 static_assert(std::is_sorted(kStopWords.begin(), kStopWords.end()));
+
+/// How many stop words begin with a letter before the n-th: every word of every file is looked up,
+/// so no search over all.
+constexpr std::array<size_t, 27> kStopWordsBefore = [] {
+    std::array<size_t, 27> before{};
+    for (const std::string_view word : kStopWords) {
+        for (auto letter = static_cast<size_t>(word[0] - 'a') + 1; letter < before.size();
+             ++letter) {
+            ++before[letter];
+        }
+    }
+    return before;
+}();
 
 /// Where the part of an identifier that begins at `at` ends.
 size_t partEnd(std::string_view id, size_t at) {
@@ -166,7 +179,16 @@ void appendWords(std::string_view text, std::string& words) {
 }
 
 bool isStopWord(std::string_view word) {
-    return std::binary_search(kStopWords.begin(), kStopWords.end(), word);
+    if (word.empty() || !isLower(word[0])) {
+        return false;
+    }
+    const auto letter = static_cast<size_t>(word[0] - 'a');
+    for (size_t i = kStopWordsBefore[letter]; i < kStopWordsBefore[letter + 1]; ++i) {
+        if (kStopWords[i] == word) {
+            return true;
+        }
+    }
+    return false;
 }
 
 }  // namespace belvedere::tools
