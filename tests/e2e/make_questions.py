@@ -44,7 +44,7 @@ TEXTS = {
 }
 
 CPP_TYPE = re.compile(r"^\s*(?:template\s*<.*>\s*)?(?:class|struct|enum class|enum)\s+(?:\[\[\w+\]\]\s*)?(?:PYBIND11_\w+\s+)?(\w+)[^;()]*\{")
-CPP_CONSTANT = re.compile(r"^\s*(?:static |inline )*(?:constexpr|const) [\w:<>, ]*?\b(\w+)\s*(?:=|\{)\s*(-?[\w.':+*/<>() ]+?|\"[^\"]*\")\s*\}?;")
+CPP_CONSTANT = re.compile(r"^\s*(?:static |inline )*(?:constexpr|static const) [\w:<>, ]*?\b(\w+)\s*(?:=|\{)\s*(-?[\w.':+*/<>() ]+?|\"[^\"]*\")\s*\}?;")
 CPP_MACRO = re.compile(r"^#define (\w+) +(-?[\w.]+|\"[^\"]*\")\s*$")
 CPP_FUNCTION = re.compile(r"^(?:template\s*<[^;=]*>\s*)?(?:inline |static |constexpr |virtual )*(?!return\b|else\b|using\b)"
                           r"[\w:<>,*& ]+?[ *&](\w+)\(([^()]*)\)\s*(?:const)?\s*(?:noexcept)?\s*\{")
