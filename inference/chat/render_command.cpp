@@ -105,12 +105,6 @@ Result<std::string> renderFromJson(std::string_view template_source, std::string
     if (!input.contains("add_generation_prompt")) {
         input["add_generation_prompt"] = true;
     }
-    for (const char* absent :
-         {"tools", "documents"}) {  // null where not given, as model authors expect
-        if (!input.contains(absent)) {
-            input[absent] = nullptr;
-        }
-    }
     const ChatTemplate chat_template = BV_TRY(ChatTemplate::compile(template_source));
     return BV_TRY(chat_template.render(input, options)).text;
 }

@@ -32,9 +32,9 @@ struct Program;
 
 /// A template is another party's program: every resource that it can use is bounded.
 struct TemplateLimits {
-    size_t max_steps = 8'000'000;         ///< evaluated nodes, plus one for each 256 bytes copied
-    size_t max_output_bytes = 64U << 20;  ///< of the prompt, and of any text captured on the way
-    size_t max_value_bytes = 512U << 20;  ///< estimate of all live values together
+    size_t max_steps = 8'000'000;         ///< evaluated nodes, plus one for each 128 bytes copied
+    size_t max_output_bytes = 32U << 20;  ///< of the prompt, and of any text captured on the way
+    size_t max_value_bytes = 256U << 20;  ///< estimate of all live values together
     size_t max_depth = 400;               ///< nested nodes and calls while rendering; nested values
 };
 

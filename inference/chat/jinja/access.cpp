@@ -222,8 +222,7 @@ Result<Value> sliceOf(Runtime& runtime,
     const Text* text = asText(object);
     const Sequence* sequence = asSequence(object);
     if (text == nullptr && (sequence == nullptr || sequence->kind > SequenceKind::Range)) {
-        return runtime.heap.undefined(
-            fmt::format("'{}' object cannot be sliced", typeName(object)));
+        return typeError("'{}' object cannot be sliced", typeName(object));
     }
     const size_t length = text != nullptr ? text->nPoints() : sequence->items.size();
     const SliceRange range = BV_TRY(sliceRange(static_cast<int64_t>(length), begin, end, step));

@@ -5,6 +5,7 @@
 #include "inference/chat/jinja/format.h"
 #include "inference/chat/jinja/html.h"
 #include "inference/chat/jinja/operators.h"
+#include "inference/chat/jinja/search.h"
 
 namespace belvedere::inference::jinja {
 namespace {
@@ -263,8 +264,8 @@ Result<bool> contains(Runtime& runtime, const Value& container, const Value& ite
         if (part == nullptr) {
             return typeError("'in <string>' requires a str on its left, not {}", typeName(item));
         }
-        runtime.meter.spendBytes(text->bytes().size() + part->bytes().size());
-        return text->bytes().find(part->bytes()) != std::string_view::npos;
+        runtime.meter.spendBytes(searchCost(text->bytes(), part->bytes()));
+        return findBytes(text->bytes(), part->bytes()) != std::string_view::npos;
     }
     if (const Dict* dict = asDict(container)) {
         if (!isHashable(item, runtime.meter)) {

@@ -116,6 +116,7 @@ Result<Value> Interpreter::callMacro(const MacroFunction& function, PreparedCall
         return fail(ErrorCode::Corrupt, "the template nests macros deeper than {}",
                     runtime_.limits.max_depth);
     }
+    runtime_.meter.spend(8);  // for the scope and the output
     auto outer_scope = std::exchange(scope_, std::make_shared<Scope>(function.scope));
     auto outer_output = std::exchange(output_, std::make_unique<TextBuilder>(&runtime_.meter));
     const size_t outer_loops = std::exchange(loop_depth_, 0);
@@ -155,7 +156,7 @@ Result<Value> Interpreter::makeRange(const CallArguments& arguments) {
             break;
         }
     }
-    runtime_.meter.spend(items.size() / 4);
+    runtime_.meter.spend(items.size() / 2);
     std::string repr = step == 1 ? fmt::format("range({}, {})", begin, end)
                                  : fmt::format("range({}, {}, {})", begin, end, step);
     return runtime_.heap.sequence(SequenceKind::Range, std::move(items), std::move(repr));
@@ -186,6 +187,7 @@ Result<Value> Interpreter::makeDict(const CallArguments& arguments) {
 }
 
 Result<Value> Interpreter::makeNamespace(const CallArguments& arguments) {
+    runtime_.meter.spend(4);
     const Value dict = BV_TRY(makeDict(arguments));
     auto space = std::make_shared<Namespace>();
     for (const auto& [key, value] : asDict(dict)->items()) {

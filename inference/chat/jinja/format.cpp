@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstdint>
 
 #include "inference/chat/jinja/operators.h"
 #include "inference/chat/jinja/python_text.h"
@@ -158,16 +159,26 @@ class Output {
     void literal(size_t begin, size_t end) { builder_.append(format_, begin, end); }
 
     Result<void> text(const Text& value) {
-        BV_TRY(runtime_.reserve(value.bytes().size() + builder_.size() / 16));
+        BV_TRY(makeRoom(value.bytes().size()));
         builder_.append(value);
         return {};
     }
 
-    void made(std::string_view value) { builder_.append(value, kValueOrigin); }
+    Result<void> made(std::string_view value) {
+        BV_TRY(makeRoom(value.size()));
+        builder_.append(value, kValueOrigin);
+        return {};
+    }
 
     Value finish() { return builder_.finish(); }
 
   private:
+    Result<void> makeRoom(size_t n_bytes) {
+        runtime_.meter.spendBytes(n_bytes);
+        return runtime_.meter.hasRoomFor(builder_.size() + n_bytes) ? runtime_.check()
+                                                                    : runtime_.reserve(SIZE_MAX);
+    }
+
     Runtime& runtime_;
     const Text& format_;
     TextBuilder builder_;
@@ -213,14 +224,12 @@ Result<void> PercentFormatter::convert(const Spec& spec, const Value& value) {
             if (spec.width == 0 && !spec.precision.has_value()) {
                 return output_.text(text);
             }
-            output_.made(formatText(spec, text.bytes(), '>'));
-            return {};
+            return output_.made(formatText(spec, text.bytes(), '>'));
         }
         case 'r': {
             std::string repr;
             BV_TRY(appendRepr(runtime_, repr, value));
-            output_.made(formatText(spec, repr, '>'));
-            return {};
+            return output_.made(formatText(spec, repr, '>'));
         }
         case 'd':
         case 'i':
@@ -239,8 +248,7 @@ Result<void> PercentFormatter::convert(const Spec& spec, const Value& value) {
                 return typeError("%{} format: a number is required, not {}", spec.type,
                                  typeName(value));
             }
-            output_.made(BV_TRY(formatInteger(spec, *integer)));
-            return {};
+            return output_.made(BV_TRY(formatInteger(spec, *integer)));
         }
         case 'e':
         case 'E':
@@ -253,8 +261,7 @@ Result<void> PercentFormatter::convert(const Spec& spec, const Value& value) {
                 return typeError("%{} format: a number is required, not {}", spec.type,
                                  typeName(value));
             }
-            output_.made(BV_TRY(formatReal(spec, *real, false)));
-            return {};
+            return output_.made(BV_TRY(formatReal(spec, *real, false)));
         }
         default:
             return fail(ErrorCode::Unsupported, "format %{} is not supported", spec.type);
@@ -313,8 +320,7 @@ Result<void> PercentFormatter::field(size_t& at) {
     spec.type = bytes[at];
     ++at;
     if (spec.type == '%') {
-        output_.made("%");
-        return {};
+        return output_.made("%");
     }
     if (zero_fill && spec.align == '\0' && spec.type != 's' && spec.type != 'r') {
         spec.fill = "0";
@@ -339,8 +345,10 @@ Result<Value> PercentFormatter::run() {
         runtime_.meter.spend(1);
         BV_TRY(runtime_.check());
     }
+    const Sequence* sequence = asSequence(arguments_);
+    const bool is_indexable = sequence != nullptr && sequence->kind <= SequenceKind::Range;
     const bool may_be_unused =
-        by_name_ || asDict(arguments_) != nullptr || asListOrTuple(arguments_) != tuple_;
+        by_name_ || asDict(arguments_) != nullptr || (is_indexable && tuple_ == nullptr);
     const size_t n = tuple_ == nullptr ? 1 : tuple_->items.size();
     if (n_used_ < n && !may_be_unused) {
         return typeError("not all arguments were used by the format");
@@ -443,21 +451,18 @@ Result<void> BraceFormatter::convert(const Spec& spec, const Value& value) {
         if (spec.width == 0 && !spec.precision.has_value()) {
             return output_.text(*text);
         }
-        output_.made(formatText(spec, text->bytes(), '<'));
-        return {};
+        return output_.made(formatText(spec, text->bytes(), '<'));
     }
     const std::optional<int64_t> integer =
         is<bool>(value) && spec.type == '\0' ? std::nullopt : asInteger(value);
     const std::optional<double> real = is<bool>(value) ? std::nullopt : asReal(value);
     if (integer.has_value() && !spec.precision.has_value() &&
         (spec.type == '\0' || whole.find(spec.type) != std::string_view::npos)) {
-        output_.made(BV_TRY(formatInteger(spec, *integer)));
-        return {};
+        return output_.made(BV_TRY(formatInteger(spec, *integer)));
     }
     if (real.has_value() && spec.type != '\0' && spec.type != 's' &&
         whole.find(spec.type) == std::string_view::npos) {
-        output_.made(BV_TRY(formatReal(spec, *real, spec.type == '%')));
-        return {};
+        return output_.made(BV_TRY(formatReal(spec, *real, spec.type == '%')));
     }
     const bool is_empty = spec.type == '\0' && spec.width == 0 && !spec.precision.has_value() &&
                           spec.sign == '\0' && spec.align == '\0' && !spec.alternate;

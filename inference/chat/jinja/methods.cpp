@@ -122,7 +122,7 @@ MethodKind methodKind(const Value& object, std::string_view name) {
     if (const Sequence* sequence = asSequence(object)) {
         const bool is_list = sequence->kind == SequenceKind::List;
         if (holds(kListMethods, name) &&
-            (is_list || (sequence->kind == SequenceKind::Tuple && name != "copy"))) {
+            (is_list || (sequence->kind <= SequenceKind::Range && name != "copy"))) {
             return MethodKind::Callable;
         }
         return is_list && holds(kListForbidden, name) ? MethodKind::Forbidden : MethodKind::None;

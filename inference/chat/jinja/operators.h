@@ -36,7 +36,7 @@ namespace belvedere::inference::jinja {
 /// object[index]: items come before methods. Undefined when there is neither.
 [[nodiscard]] Result<Value> itemOf(Runtime& runtime, const Value& object, const Value& index);
 
-/// object[begin:end:step]; null: left out.
+/// object[begin:end:step]; null: left out. What cannot be sliced is an error, not undefined.
 [[nodiscard]] Result<Value> sliceOf(
     Runtime& runtime, const Value& object, const Value* begin, const Value* end, const Value* step);
 

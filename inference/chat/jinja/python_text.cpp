@@ -164,7 +164,7 @@ Result<void> appendRepr(Runtime& runtime, std::string& out, const Value& value) 
         return runtime.reserve(out.size());
     }
     if (const Text* text = asText(value)) {
-        runtime.meter.spendBytes(text->bytes().size());
+        runtime.meter.spendBytes(text->bytes().size() * 16);  // decodes each character
         if (text->isMarkup()) {
             out += "Markup(";
         }

@@ -98,10 +98,12 @@ Result<SequencePtr> iterateShared(Runtime& runtime, const Value& value) {
     if (const Text* text = asText(value)) {
         const std::string_view bytes = text->bytes();
         for (size_t at = 0;
-             at < bytes.size() && runtime.meter.spend(1) && !runtime.meter.outOfMemory();) {
+             at < bytes.size() && runtime.meter.spend(4) && !runtime.meter.outOfMemory();) {
             const size_t begin = at;
             (void)nextPoint(bytes, at);
-            items.emplace_back(sliceText(runtime, *text, begin, at));
+            TextBuilder character(&runtime.meter);  // not marked safe, even when the whole is
+            character.append(*text, begin, at);
+            items.emplace_back(character.finish());
         }
     } else if (const Dict* dict = asDict(value)) {
         runtime.meter.spend(dict->items().size());

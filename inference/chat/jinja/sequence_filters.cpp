@@ -197,6 +197,29 @@ struct SortOptions {
     return keys;
 }
 
+/// The keys of sort: the attributes with commas between, as a list, so that equal ones are not
+/// ordered (two undefined values).
+[[nodiscard]] Result<std::vector<Value>> sortKeys(Runtime& runtime,
+                                                  const std::vector<Value>& items,
+                                                  const Text& attributes,
+                                                  bool is_case_sensitive) {
+    CallArguments comma;
+    comma.positional.push_back(runtime.heap.text(",", kTemplateOrigin));
+    const Value paths = BV_TRY(callMethod(runtime, attributes, "split", comma));
+    std::vector<std::vector<Value>> lists(items.size());
+    for (const Value& path : asSequence(paths)->items) {
+        const std::vector<Value> keys = BV_TRY(keysOf(runtime, items, &path, is_case_sensitive));
+        for (size_t i = 0; i < items.size(); ++i) {
+            lists[i].push_back(keys[i]);
+        }
+    }
+    std::vector<Value> result;
+    for (std::vector<Value>& list : lists) {
+        result.push_back(runtime.heap.list(std::move(list)));
+    }
+    return result;
+}
+
 [[nodiscard]] Result<Value> sortFilter(Runtime& runtime,
                                        const Value& input,
                                        const CallArguments& arguments) {
@@ -204,13 +227,12 @@ struct SortOptions {
         BV_TRY(bindArguments("sort", arguments, {"reverse", "case_sensitive", "attribute"}, 0));
     const SortOptions options{bound[0] != nullptr && isTrue(*bound[0]),
                               bound[1] != nullptr && isTrue(*bound[1])};
-    const Text* attribute = bound[2] == nullptr ? nullptr : asText(*bound[2]);
-    if (attribute != nullptr && attribute->bytes().find(',') != std::string_view::npos) {
-        return fail(ErrorCode::Unsupported, "sorting by several attributes is not supported");
-    }
     const std::vector<Value> items = BV_TRY(iterate(runtime, input));
+    const Text* attributes = bound[2] == nullptr ? nullptr : asText(*bound[2]);
     const std::vector<Value> keys =
-        BV_TRY(keysOf(runtime, items, bound[2], options.is_case_sensitive));
+        attributes == nullptr
+            ? BV_TRY(keysOf(runtime, items, bound[2], options.is_case_sensitive))
+            : BV_TRY(sortKeys(runtime, items, *attributes, options.is_case_sensitive));
     return runtime.heap.list(BV_TRY(sortedByKey(runtime, items, keys, options)));
 }
 
@@ -308,6 +330,9 @@ template <Order kWanted>
 [[nodiscard]] Result<Value> mapFilter(Runtime& runtime,
                                       const Value& input,
                                       const CallArguments& arguments) {
+    if (!isTrue(input)) {  // also what cannot be iterated: Jinja2 looks at nothing then
+        return generator(runtime, {});
+    }
     const std::vector<Value> items = BV_TRY(iterate(runtime, input));
     std::vector<Value> mapped;
     mapped.reserve(items.size());
@@ -342,6 +367,9 @@ template <SelectBy kBy, bool kKeepsPassing>
 [[nodiscard]] Result<Value> selectFilter(Runtime& runtime,
                                          const Value& input,
                                          const CallArguments& arguments) {
+    if (!isTrue(input)) {
+        return generator(runtime, {});
+    }
     CallArguments rest = arguments;
     Value attribute = NoneType{};
     if (kBy == SelectBy::Attribute) {

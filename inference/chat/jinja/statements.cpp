@@ -95,6 +95,8 @@ Result<Interpreter::Flow> Interpreter::execute(const ForStatement& statement) {
     }
     ++loop_depth_;
     for (size_t i = 0; i < items->items.size(); ++i) {
+        runtime_.meter.spend(4);  // for the scope and the loop variable
+        BV_TRY(runtime_.check());
         const ScopeGuard guard(scope_);
         scope_->set(SpecialNames().loop, std::make_shared<const Loop>(Loop{items, i, loop_depth_}));
         BV_TRY(assign(statement.target, items->items[i]));

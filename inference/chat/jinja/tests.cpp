@@ -92,9 +92,6 @@ template <Comparison kComparison>
 }
 
 [[nodiscard]] Result<Value> remainder(Runtime& runtime, const Value& input, const Value& divisor) {
-    if (asText(input) != nullptr) {
-        return typeError("a str has no remainder");
-    }
     return applyBinary(runtime, BinaryOperator::Modulo, input, divisor);
 }
 

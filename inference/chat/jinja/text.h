@@ -40,8 +40,8 @@ class Meter {
         return !out_of_steps_;
     }
 
-    /// Work on n_bytes of text: one step for each 256.
-    bool spendBytes(size_t n_bytes) { return spend(n_bytes / 256); }
+    /// Work on n_bytes of text: one step for each 128.
+    bool spendBytes(size_t n_bytes) { return spend(n_bytes / 128); }
 
     [[nodiscard]] bool outOfSteps() const { return out_of_steps_; }
 

@@ -5,8 +5,10 @@
 #include <array>
 
 #include "inference/chat/jinja/format.h"
+#include "inference/chat/jinja/html.h"
 #include "inference/chat/jinja/methods.h"
 #include "inference/chat/jinja/operators.h"
+#include "inference/chat/jinja/search.h"
 #include "inference/chat/jinja/unicode.h"
 
 namespace belvedere::inference::jinja {
@@ -50,11 +52,16 @@ using Bound = std::vector<const Value*>;
 
 using Pieces = std::vector<std::pair<size_t, size_t>>;  // byte ranges
 
-[[nodiscard]] Pieces splitAt(std::string_view bytes, std::string_view separator, size_t most) {
+constexpr size_t kStepsPerPiece = 4;  // each becomes a text of its own
+
+[[nodiscard]] Pieces splitAt(Meter& meter,
+                             std::string_view bytes,
+                             std::string_view separator,
+                             size_t most) {
     Pieces pieces;
     size_t begin = 0;
-    while (pieces.size() < most) {
-        const size_t found = bytes.find(separator, begin);
+    while (pieces.size() < most && meter.spend(kStepsPerPiece)) {
+        const size_t found = findBytes(bytes, separator, begin);
         if (found == std::string_view::npos) {
             break;
         }
@@ -65,15 +72,14 @@ using Pieces = std::vector<std::pair<size_t, size_t>>;  // byte ranges
     return pieces;
 }
 
-[[nodiscard]] Pieces splitAtFromRight(std::string_view bytes,
+[[nodiscard]] Pieces splitAtFromRight(Meter& meter,
+                                      std::string_view bytes,
                                       std::string_view separator,
                                       size_t most) {
     Pieces pieces;
     size_t end = bytes.size();
-    while (pieces.size() < most) {
-        const size_t found = end < separator.size()
-                                 ? std::string_view::npos
-                                 : bytes.rfind(separator, end - separator.size());
+    while (pieces.size() < most && meter.spend(kStepsPerPiece)) {
+        const size_t found = rfindBytes(bytes.substr(0, end), separator);
         if (found == std::string_view::npos) {
             break;
         }
@@ -108,9 +114,10 @@ using Pieces = std::vector<std::pair<size_t, size_t>>;  // byte ranges
     return end;
 }
 
-[[nodiscard]] Pieces splitAtSpaces(std::string_view bytes, size_t most) {
+[[nodiscard]] Pieces splitAtSpaces(Meter& meter, std::string_view bytes, size_t most) {
     Pieces pieces;
-    for (size_t begin = skipSpaces(bytes, 0, true); begin < bytes.size();) {
+    for (size_t begin = skipSpaces(bytes, 0, true);
+         begin < bytes.size() && meter.spend(kStepsPerPiece);) {
         if (pieces.size() == most) {
             pieces.emplace_back(begin, skipSpacesBack(bytes, bytes.size(), true));
             break;
@@ -122,9 +129,10 @@ using Pieces = std::vector<std::pair<size_t, size_t>>;  // byte ranges
     return pieces;
 }
 
-[[nodiscard]] Pieces splitAtSpacesFromRight(std::string_view bytes, size_t most) {
+[[nodiscard]] Pieces splitAtSpacesFromRight(Meter& meter, std::string_view bytes, size_t most) {
     Pieces pieces;
-    for (size_t end = skipSpacesBack(bytes, bytes.size(), true); end > 0;) {
+    for (size_t end = skipSpacesBack(bytes, bytes.size(), true);
+         end > 0 && meter.spend(kStepsPerPiece);) {
         if (pieces.size() == most) {
             pieces.emplace_back(skipSpaces(bytes, 0, true), end);
             break;
@@ -138,7 +146,7 @@ using Pieces = std::vector<std::pair<size_t, size_t>>;  // byte ranges
 }
 
 [[nodiscard]] Result<Value> listOfPieces(Runtime& runtime, const Text& text, const Pieces& pieces) {
-    runtime.meter.spend(pieces.size());
+    BV_TRY(runtime.check());
     std::vector<Value> items;
     for (const auto& [begin, end] : pieces) {
         items.emplace_back(sliceText(runtime, text, begin, end));
@@ -161,17 +169,18 @@ using Pieces = std::vector<std::pair<size_t, size_t>>;  // byte ranges
     const std::string_view bytes = text.bytes();
     BV_TRY(runtime.reserve(bytes.size()));
     if (!isGiven(bound[0])) {
-        return listOfPieces(
-            runtime, text,
-            from_right ? splitAtSpacesFromRight(bytes, most) : splitAtSpaces(bytes, most));
+        return listOfPieces(runtime, text,
+                            from_right ? splitAtSpacesFromRight(runtime.meter, bytes, most)
+                                       : splitAtSpaces(runtime.meter, bytes, most));
     }
     const Text separator = BV_TRY(requireText(*bound[0], "the separator of str.split"));
     if (separator.empty()) {
         return typeError("str.split: empty separator");
     }
+    runtime.meter.spendBytes(searchCost(bytes, separator.bytes()));
     return listOfPieces(runtime, text,
-                        from_right ? splitAtFromRight(bytes, separator.bytes(), most)
-                                   : splitAt(bytes, separator.bytes(), most));
+                        from_right ? splitAtFromRight(runtime.meter, bytes, separator.bytes(), most)
+                                   : splitAt(runtime.meter, bytes, separator.bytes(), most));
 }
 
 [[nodiscard]] Result<Value> split(Runtime& runtime,
@@ -200,7 +209,7 @@ using Pieces = std::vector<std::pair<size_t, size_t>>;  // byte ranges
     BV_TRY(runtime.reserve(bytes.size()));
     Pieces pieces;
     size_t begin = 0;
-    for (size_t at = 0; at < bytes.size();) {
+    for (size_t at = 0; at < bytes.size() && runtime.meter.spend(0);) {
         const size_t end = at;
         const char32_t point = nextPoint(bytes, at);
         if (!isLineBreak(point)) {
@@ -210,6 +219,7 @@ using Pieces = std::vector<std::pair<size_t, size_t>>;  // byte ranges
             ++at;
         }
         pieces.emplace_back(begin, keeps_ends ? at : end);
+        runtime.meter.spend(kStepsPerPiece);
         begin = at;
     }
     if (begin < bytes.size()) {
@@ -322,9 +332,10 @@ template <std::string (*kChange)(std::string_view)>
     if (is_windowed) {
         return fail(ErrorCode::Unsupported, "str.find with a start is not supported");
     }
-    BV_TRY(runtime.reserve(text.bytes().size()));
+    runtime.meter.spendBytes(searchCost(text.bytes(), part.bytes()));
+    BV_TRY(runtime.check());
     const size_t found =
-        from_right ? text.bytes().rfind(part.bytes()) : text.bytes().find(part.bytes());
+        from_right ? rfindBytes(text.bytes(), part.bytes()) : findBytes(text.bytes(), part.bytes());
     const bool is_found = found != std::string_view::npos;
     return Value(is_found ? static_cast<int64_t>(countPoints(text.bytes().substr(0, found)))
                           : int64_t{-1});
@@ -358,13 +369,14 @@ template <std::string (*kChange)(std::string_view)>
     const Bound bound = BV_TRY(bindArguments("str.count", arguments, {"sub", "start", "end"}, 1));
     const Text part = BV_TRY(requireText(*bound[0], "the argument of str.count"));
     const Text searched = BV_TRY(window(runtime, text, bound[1], bound[2]));
-    BV_TRY(runtime.reserve(searched.bytes().size()));
+    runtime.meter.spendBytes(searchCost(searched.bytes(), part.bytes()));
+    BV_TRY(runtime.check());
     if (part.empty()) {
         return Value(static_cast<int64_t>(searched.nPoints()) + 1);
     }
     int64_t n_found = 0;
-    for (size_t at = searched.bytes().find(part.bytes()); at != std::string_view::npos;
-         at = searched.bytes().find(part.bytes(), at + part.bytes().size())) {
+    for (size_t at = findBytes(searched.bytes(), part.bytes()); at != std::string_view::npos;
+         at = findBytes(searched.bytes(), part.bytes(), at + part.bytes().size())) {
         ++n_found;
     }
     runtime.meter.spend(static_cast<size_t>(n_found) / 8);
@@ -392,11 +404,12 @@ template <std::string (*kChange)(std::string_view)>
     if (separator.empty()) {
         return typeError("str.partition: empty separator");
     }
+    runtime.meter.spendBytes(searchCost(text.bytes(), separator.bytes()));
     const std::string_view bytes = text.bytes();
     const size_t found =
-        from_right ? bytes.rfind(separator.bytes()) : bytes.find(separator.bytes());
+        from_right ? rfindBytes(bytes, separator.bytes()) : findBytes(bytes, separator.bytes());
     if (found == std::string_view::npos) {
-        const Value nothing = Text();
+        const Value nothing = markSafe(runtime, Text(), text.isMarkup());
         return from_right ? runtime.heap.tuple({nothing, nothing, text})
                           : runtime.heap.tuple({text, nothing, nothing});
     }

@@ -3,6 +3,7 @@
 
 #include "inference/chat/jinja/html.h"
 #include "inference/chat/jinja/methods.h"
+#include "inference/chat/jinja/search.h"
 #include "inference/chat/jinja/unicode.h"
 
 namespace belvedere::inference::jinja {
@@ -50,9 +51,11 @@ namespace {
 
 Text trimText(Runtime& runtime, const Text& text, const Text* characters, TrimSide side) {
     const std::string_view bytes = text.bytes();
+    const size_t n_steps =
+        1 + (characters == nullptr ? 0 : characters->bytes().size() / 64);  // for each character
     size_t begin = 0;
     size_t end = bytes.size();
-    while (side != TrimSide::Right && begin < end) {
+    while (side != TrimSide::Right && begin < end && runtime.meter.spend(n_steps)) {
         size_t next = begin;
         (void)nextPoint(bytes, next);
         if (!isTrimmed(bytes, begin, next, characters)) {
@@ -60,16 +63,13 @@ Text trimText(Runtime& runtime, const Text& text, const Text* characters, TrimSi
         }
         begin = next;
     }
-    while (side != TrimSide::Left && begin < end) {
+    while (side != TrimSide::Left && begin < end && runtime.meter.spend(n_steps)) {
         const size_t previous = previousOffset(bytes, end);
         if (!isTrimmed(bytes, previous, end, characters)) {
             break;
         }
         end = previous;
     }
-    const size_t n_trimmed = bytes.size() - (end - begin);
-    runtime.meter.spend(n_trimmed / 64 *
-                        (characters == nullptr ? 1 : 1 + characters->bytes().size() / 16));
     return sliceText(runtime, text, begin, end);
 }
 
@@ -81,12 +81,13 @@ Result<Text> replaceText(
         return insertEverywhere(runtime, text, to, most);
     }
     const std::string_view bytes = text.bytes();
-    runtime.meter.spendBytes(bytes.size());
+    runtime.meter.spendBytes(searchCost(bytes, from.bytes()));
     TextBuilder builder(&runtime.meter);
     size_t begin = 0;
     size_t n_done = 0;
-    for (size_t found = bytes.find(from.bytes()); found != std::string_view::npos && n_done < most;
-         found = bytes.find(from.bytes(), begin)) {
+    for (size_t found = findBytes(bytes, from.bytes());
+         found != std::string_view::npos && n_done < most;
+         found = findBytes(bytes, from.bytes(), begin)) {
         builder.append(text, begin, found);
         builder.append(to);
         begin = found + from.bytes().size();
@@ -125,7 +126,7 @@ Result<Text> joinTexts(Runtime& runtime, const Text& separator, const std::vecto
 }
 
 Value mapText(Runtime& runtime, const Text& text, std::string (*change)(std::string_view)) {
-    runtime.meter.spendBytes(text.bytes().size() * 4);  // several times the work of a copy
+    runtime.meter.spendBytes(text.bytes().size() * 16);  // decodes each character
     const std::string mapped = change(text.bytes());
     if (!text.isAscii()) {
         return derivedText(runtime, mapped, {&text});

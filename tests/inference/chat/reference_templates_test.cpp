@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Templates of published models against texts that Jinja2 rendered. They are other people's files: read in place.
+// Templates of published models against texts that Jinja2 rendered. They are other people's files:
+// read in place.
 
 #include <fstream>
 #include <iterator>
@@ -40,7 +41,8 @@ TEST(ReferenceTemplates, RenderEveryCaseByteForByte) {
             }
             const Result<std::string> rendered = renderFromJson(source, input.dump());
             if (expected.contains("error")) {
-                EXPECT_FALSE(rendered.has_value()) << name << " " << case_name << " should fail: " << expected["error"];
+                EXPECT_FALSE(rendered.has_value())
+                    << name << " " << case_name << " should fail: " << expected["error"];
                 ++n_errors;
                 continue;
             }
