@@ -164,10 +164,12 @@ namespace {
             return Value(a * b);
         case BinaryOperator::Power: {
             const double power = std::pow(a, b);
-            const bool has_no_result = (a == 0.0 && b < 0.0) ||
-                                       (std::isinf(power) && std::isfinite(a) && std::isfinite(b));
-            if (has_no_result || (std::isnan(power) && !std::isnan(a) && !std::isnan(b))) {
-                return typeError("{} ** {} has no real value", a, b);
+            if (std::isnan(power) && !std::isnan(a) && !std::isnan(b)) {
+                return fail(ErrorCode::Unsupported, "{} ** {} is a complex number", a, b);
+            }
+            if ((a == 0.0 && b < 0.0) ||
+                (std::isinf(power) && std::isfinite(a) && std::isfinite(b))) {
+                return typeError("{} ** {} has no finite value", a, b);
             }
             return Value(power);
         }

@@ -174,8 +174,11 @@ Result<Value> Interpreter::makeDict(const CallArguments& arguments) {
         runtime_.meter.spend(items.size());
     }
     for (const auto& [name, value] : arguments.named) {
-        const auto same = std::ranges::find_if(items, [&name = name](const Dict::Item& item) {
-            return asText(item.first) != nullptr && asText(item.first)->bytes() == name;
+        const std::string& wanted =
+            name;  // clang 19 and g++ 12 disagree about capturing a structured binding
+        const auto same = std::ranges::find_if(items, [&wanted](const Dict::Item& item) {
+            const Text* key = asText(item.first);
+            return key != nullptr && key->bytes() == wanted;
         });
         if (same != items.end()) {
             same->second = value;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -124,22 +124,19 @@ Result<Text> JsonWriter::keyText(const Value& key) {
 }
 
 Result<void> JsonWriter::writeDict(const Dict& dict, size_t level) {
-    std::vector<Dict::Item> items = dict.items();
+    std::vector<Value> keys;
+    for (const Dict::Item& item : dict.items()) {
+        keys.push_back(item.first);
+    }
+    std::vector<size_t> order(keys.size());
+    std::iota(order.begin(), order.end(), size_t{0});
     if (style_.sort_keys) {
-        Result<void> sorted;
-        std::ranges::stable_sort(items, [&](const Dict::Item& a, const Dict::Item& b) {
-            Result<Order> order = compareValues(a.first, b.first, "<", runtime_.meter);
-            if (!order.has_value()) {
-                sorted = tl::unexpected<Error>(std::move(order).error());
-                return false;
-            }
-            return *order == Order::Less;
-        });
-        BV_TRY(std::move(sorted));
+        order = BV_TRY(sortedOrder(keys, false, runtime_.meter));
     }
     put("{");
     bool is_first = true;
-    for (const auto& [key, value] : items) {
+    for (const size_t i : order) {
+        const auto& [key, value] = dict.items()[i];
         startItem(is_first, level + 1);
         is_first = false;
         writeText(BV_TRY(keyText(key)));

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <functional>
 
 #include "inference/chat/jinja/filters.h"
 #include "inference/chat/jinja/html.h"
@@ -153,31 +152,14 @@ struct SortOptions {
     bool is_case_sensitive = false;
 };
 
-/// Sorts items by keys, keeping the order of equal ones also in reverse.
+/// The items in the order of their keys.
 [[nodiscard]] Result<std::vector<Value>> sortedByKey(Runtime& runtime,
                                                      const std::vector<Value>& items,
                                                      const std::vector<Value>& keys,
                                                      SortOptions options) {
-    std::vector<size_t> order(items.size());
-    for (size_t i = 0; i < order.size(); ++i) {
-        order[i] = i;
-    }
-    Result<void> status;
-    std::ranges::stable_sort(order, [&](size_t a, size_t b) {
-        if (!status.has_value()) {
-            return false;
-        }
-        Result<Order> found = compareValues(keys[a], keys[b], "<", runtime.meter);
-        if (!found.has_value()) {
-            status = tl::unexpected<Error>(std::move(found).error());
-            return false;
-        }
-        return *found == (options.is_reverse ? Order::Greater : Order::Less);
-    });
-    BV_TRY(std::move(status));
     std::vector<Value> sorted;
     sorted.reserve(items.size());
-    for (const size_t i : order) {
+    for (const size_t i : BV_TRY(sortedOrder(keys, options.is_reverse, runtime.meter))) {
         sorted.push_back(items[i]);
     }
     return sorted;

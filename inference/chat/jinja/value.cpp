@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 namespace belvedere::inference::jinja {
 namespace {
@@ -282,6 +283,35 @@ Order compareNumbers(const Value& a, const Value& b) {
         return orderOf(wideNumber(a), wideNumber(b));
     }
     return orderOf(asInteger(a).value_or(0), asInteger(b).value_or(0));
+}
+
+Result<std::vector<size_t>> sortedOrder(const std::vector<Value>& keys,
+                                        bool is_reverse,
+                                        Meter& meter) {
+    // Merges runs of doubling length: a comparison can fail, which std::stable_sort has no way to
+    // say.
+    std::vector<size_t> order(keys.size());
+    std::iota(order.begin(), order.end(), size_t{0});
+    std::vector<size_t> merged(keys.size());
+    const Order moves_up = is_reverse ? Order::Greater : Order::Less;
+    for (size_t run = 1; run < keys.size(); run *= 2) {
+        for (size_t begin = 0; begin < keys.size(); begin += 2 * run) {
+            const size_t middle = std::min(begin + run, keys.size());
+            const size_t end = std::min(begin + 2 * run, keys.size());
+            size_t left = begin;
+            size_t right = middle;
+            for (size_t i = begin; i < end; ++i) {
+                bool takes_right = left == middle;
+                if (left < middle && right < end) {
+                    takes_right = BV_TRY(compareValues(keys[order[right]], keys[order[left]], "<",
+                                                       meter)) == moves_up;
+                }
+                merged[i] = order[takes_right ? right++ : left++];
+            }
+        }
+        std::swap(order, merged);
+    }
+    return order;
 }
 
 Result<Order> compareValues(const Value& a,

@@ -197,6 +197,13 @@ enum class Order { Less, Equal, Greater, Unordered };
                                           std::string_view operation,
                                           Meter& meter);
 
+/// The order in which `keys` stand sorted, equal ones as they were (also in reverse), as Python's
+/// sorted(). Errors: InvalidArgument when two of them cannot be compared. Meaningless once the
+/// meter is exhausted.
+[[nodiscard]] Result<std::vector<size_t>> sortedOrder(const std::vector<Value>& keys,
+                                                      bool is_reverse,
+                                                      Meter& meter);
+
 /// Order of an int and a float without loss.
 [[nodiscard]] Order compareNumbers(const Value& a, const Value& b);
 
