@@ -56,7 +56,6 @@ if [ "$full" = "--full" ]; then
   run_tests slow dev -L '^slow$' -j 1
   step "clang-tidy"
   [ -f build/tidy/build.ninja ] || cmake --preset tidy >&2
-  build_preset tidy bv_generated
   git ls-files '*.cpp' ':!tests/fuzz' | xargs -P "$jobs" -n 1 clang-tidy-19 -p build/tidy --quiet || failed+=("tidy")
   step "build tsan"
   build_preset tsan unit_tests

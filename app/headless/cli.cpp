@@ -99,7 +99,7 @@ class InterruptWatch {
 
 /// The window replaces this process; returns only where that fails.
 Result<void> startWindow() {
-    const std::string program = siblingProgram("belvedere-desktop").string();
+    const std::string program = siblingProgram(kWindowProgram).string();
     execl(program.c_str(), program.c_str(), nullptr);
     return fail(ErrorCode::NotFound,
                 "the window cannot be started: {}: {}: belvedere chat works in the terminal",
@@ -179,7 +179,7 @@ int runCommandLine(const std::vector<std::string>& words) {
     if (!arguments) {
         return report(fail(ErrorCode::InvalidArgument, "{}", arguments.error().message));
     }
-    if (words.empty() && hasDisplay()) {
+    if (words.empty() && canOpenWindow()) {
         return report(startWindow());
     }
     try {

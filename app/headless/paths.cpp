@@ -47,8 +47,10 @@ fs::path siblingProgram(const char* name) {
     return programDir() / name;
 }
 
-bool hasDisplay() {
-    return !environment("DISPLAY").empty() || !environment("WAYLAND_DISPLAY").empty();
+bool canOpenWindow() {
+    std::error_code ignored;
+    return (!environment("DISPLAY").empty() || !environment("WAYLAND_DISPLAY").empty()) &&
+           fs::exists(siblingProgram(kWindowProgram), ignored);
 }
 
 }  // namespace belvedere::app

@@ -18,10 +18,13 @@ namespace belvedere::app {
 /// built from.
 [[nodiscard]] std::filesystem::path resourceDir();
 
-/// The file of a program that stands beside this one: belvedere-desktop.
+inline constexpr const char* kWindowProgram = "belvedere-desktop";
+
+/// The file of a program that stands beside this one.
 [[nodiscard]] std::filesystem::path siblingProgram(const char* name);
 
-/// True where a window can be opened: DISPLAY or WAYLAND_DISPLAY is set.
-[[nodiscard]] bool hasDisplay();
+/// True where a window can be opened: a display is named and the window's program stands beside
+/// this one.
+[[nodiscard]] bool canOpenWindow();
 
 }  // namespace belvedere::app

@@ -8,6 +8,7 @@ ALLOWED = {
     "kernels/": r"kernels/",
     "inference/": r"inference/|kernels/base/|kernels/(kernels|formats|cuda/cuda_kernels)\.h",
     "agent/model/engine_model": r"agent/|kernels/base/|inference/engine\.h",
+    "agent/model/template_probe": r"agent/|kernels/base/|inference/engine\.h",
     "agent/": r"agent/|kernels/base/",
     "tools/": r"tools/|kernels/base/|agent/(tool|message|permission|plan|token_counter|context_source)\.h",
     "app/": r"app/|agent/|kernels/base/|inference/(engine|inspect|chat/render_command)\.h"

@@ -11,9 +11,9 @@ std::filesystem::path dataPath(const std::filesystem::path& relative) {
 
 std::optional<std::filesystem::path> referenceDir() {
     const char* named = std::getenv("BV_REFERENCE_DIR");
-    const std::filesystem::path dir = named != nullptr
-                                          ? std::filesystem::path(named)
-                                          : std::filesystem::path(BV_SOURCE_DIR) / ".." / "shared" / "golden";
+    const std::filesystem::path dir =
+        named != nullptr ? std::filesystem::path(named)
+                         : std::filesystem::path(BV_SOURCE_DIR) / ".." / "shared" / "golden";
     std::error_code ignored;
     if (!std::filesystem::is_directory(dir, ignored)) {
         return std::nullopt;
