@@ -23,7 +23,7 @@ struct ReadResult {
     bool is_changed = false;          ///< the stored record must be replaced
     bool is_content_changed = false;  ///< and the stored text and words
     bool was_read = false;
-    FileContent content;
+    DigestedContent content;
 };
 
 struct ReadJob {

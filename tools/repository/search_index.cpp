@@ -310,7 +310,7 @@ Result<void> IndexUpdate::prepare() {
     return {};
 }
 
-Result<void> IndexUpdate::put(FileRecord& record, const FileContent* content) {
+Result<void> IndexUpdate::put(FileRecord& record, const DigestedContent* content) {
     if (record.id != 0 && content != nullptr) {
         BV_TRY(removeWords(record.id, record.path));
     }

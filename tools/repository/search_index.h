@@ -131,7 +131,7 @@ class SearchIndex {
 };
 
 /// A file's text and the words of its pieces; both empty where the file is skipped.
-struct FileContent {
+struct DigestedContent {
     std::string text;
     std::vector<PieceWords> words;
 };
@@ -141,7 +141,7 @@ class IndexUpdate {
   public:
     /// Replaces the file's record; its text and words stay where `content` is null (only counts or
     /// times changed). A record with id 0 gets a new id.
-    [[nodiscard]] Result<void> put(FileRecord& record, const FileContent* content);
+    [[nodiscard]] Result<void> put(FileRecord& record, const DigestedContent* content);
     [[nodiscard]] Result<void> remove(const FileRecord& record);
 
     /// What the index is after the update; the old SearchIndex must not be used any more.
