@@ -15,6 +15,8 @@
 #include "kernels/avx2/vectors.h"
 #include "kernels/packed.h"
 
+// Helpers are forced inline: one call in the loop would send every accumulator through memory.
+
 namespace belvedere::kernels::avx2 {
 namespace {
 
@@ -48,7 +50,7 @@ __m256 loadPowers(const uint8_t* p, size_t first) {
 }
 
 /// In these, p points at the half of rows inside the first vector: vectors are 64 bytes apart.
-void unpackNibbles(const uint8_t* p, __m256i* w) {
+[[gnu::always_inline]] inline void unpackNibbles(const uint8_t* p, __m256i* w) {
     const __m256i mask = _mm256_set1_epi8(15);
 #pragma GCC unroll 4
     for (int v = 0; v < 4; ++v) {
@@ -58,7 +60,7 @@ void unpackNibbles(const uint8_t* p, __m256i* w) {
     }
 }
 
-void unpackBitPairs(const uint8_t* p, __m256i* w) {
+[[gnu::always_inline]] inline void unpackBitPairs(const uint8_t* p, __m256i* w) {
     const __m256i mask = _mm256_set1_epi8(3);
 #pragma GCC unroll 2
     for (int k = 0; k < 2; ++k) {
@@ -72,7 +74,7 @@ void unpackBitPairs(const uint8_t* p, __m256i* w) {
 
 /// Adds `value` where the mask bit is set; it was zero there. Mask g stands at masks + 8 g; 32 of
 /// its bits are ours.
-void addBits(const uint8_t* masks, char value, __m256i* w) {
+[[gnu::always_inline]] inline void addBits(const uint8_t* masks, char value, __m256i* w) {
     // Byte b of the mask to bytes 8b..8b+7, then one bit each.
     const __m256i spread = _mm256_setr_epi8(0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1,  //
                                             2, 2, 2, 2, 2, 2, 2, 2, 3, 3, 3, 3, 3, 3, 3, 3);
@@ -91,7 +93,7 @@ void addBits(const uint8_t* masks, char value, __m256i* w) {
 /// Vectors 0..7 of a block for rows [first, first + 8); unsigned, but for the eight-bit type
 /// signed.
 template <WeightType kType>
-void unpack(const uint8_t* block, size_t first, __m256i* w) {
+[[gnu::always_inline]] inline void unpack(const uint8_t* block, size_t first, __m256i* w) {
     constexpr Quants kQuants = packedFormat(kType).quants;
     const uint8_t* p = block + 4 * first;
     if constexpr (kType == WeightType::MXFP4) {
@@ -147,7 +149,9 @@ constexpr int groupSize() {
 
 /// sum + vectors [kFirst, kLast) times their activations of one token.
 template <WeightType kType, int kFirst, int kLast>
-__m256i dot(__m256i sum, const __m256i* w, const uint8_t* activations) {
+[[gnu::always_inline]] inline __m256i dot(__m256i sum,
+                                          const __m256i* w,
+                                          const uint8_t* activations) {
     constexpr int kGroup =
         groupSize<kType>() < kLast - kFirst ? groupSize<kType>() : kLast - kFirst;
     const __m256i ones = _mm256_set1_epi16(1);
@@ -188,7 +192,7 @@ struct BlockScales {
 };
 
 template <Scales kScales>
-SuperScales loadSuper(const uint8_t* p, size_t first) {
+[[gnu::always_inline]] inline SuperScales loadSuper(const uint8_t* p, size_t first) {
     if constexpr (kScales == Scales::Power) {
         return {loadPowers(p, first), _mm256_setzero_ps()};
     } else if constexpr (hasMins(kScales)) {
@@ -200,7 +204,10 @@ SuperScales loadSuper(const uint8_t* p, size_t first) {
 
 /// Block b of a super-block.
 template <Scales kScales>
-BlockScales loadBlock(const uint8_t* p, size_t first, const SuperScales& super, size_t b) {
+[[gnu::always_inline]] inline BlockScales loadBlock(const uint8_t* p,
+                                                    size_t first,
+                                                    const SuperScales& super,
+                                                    size_t b) {
     const __m256 zero = _mm256_setzero_ps();
     if constexpr (kScales == Scales::SuperPair) {
         const uint8_t* pair = p + 64 + 32 * b;
@@ -277,7 +284,10 @@ __m256i start(const ChunkPart& part, size_t i) {
 
 /// acc[i] += rows [first, first + 8) of one block times token i of the part.
 template <WeightType kType, size_t kTokens>
-void addBlock(const __m256i* w, const BlockScales& block, const ChunkPart& part, __m256* acc) {
+[[gnu::always_inline]] inline void addBlock(const __m256i* w,
+                                            const BlockScales& block,
+                                            const ChunkPart& part,
+                                            __m256* acc) {
     constexpr Scales kScales = packedFormat(kType).scales;
     constexpr bool kHalves = hasHalves(kScales);
 #pragma GCC unroll 4
@@ -304,13 +314,13 @@ void addBlock(const __m256i* w, const BlockScales& block, const ChunkPart& part,
 
 /// Rows [first, first + 8) of a tile times tokens [t, t + kTokens) of a chunk of n.
 template <WeightType kType, size_t kTokens>
-void multiplyTile(const uint8_t* tile,
-                  size_t first,
-                  const uint8_t* activations,
-                  size_t n,
-                  size_t t,
-                  size_t n_blocks,
-                  __m256* acc) {
+[[gnu::always_inline]] inline void multiplyTile(const uint8_t* tile,
+                                                size_t first,
+                                                const uint8_t* activations,
+                                                size_t n,
+                                                size_t t,
+                                                size_t n_blocks,
+                                                __m256* acc) {
     constexpr PackedFormat kFormat = packedFormat(kType);
     constexpr size_t kSuperBlocks = blocksPerSuper(kFormat.scales);
     const uint8_t* scales = tile + n_blocks * quantBytes(kFormat.quants);

@@ -14,6 +14,8 @@
 #include "kernels/avx512/avx512_kernels.h"
 #include "kernels/packed.h"
 
+// Helpers are forced inline: one call in the loop would send every accumulator through memory.
+
 namespace belvedere::kernels::avx512 {
 namespace {
 
@@ -25,9 +27,12 @@ __m512 loadHalves(const uint8_t* p) {
     return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
 }
 
+__m512i loadU8Integers(const uint8_t* p) {
+    return _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+}
+
 __m512 loadU8(const uint8_t* p) {
-    return _mm512_cvtepi32_ps(
-        _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))));
+    return _mm512_cvtepi32_ps(loadU8Integers(p));
 }
 
 __m512 loadS8(const uint8_t* p) {
@@ -37,15 +42,23 @@ __m512 loadS8(const uint8_t* p) {
 
 /// 2^(e - 128), subnormal for e = 0 and 1.
 __m512 loadPowers(const uint8_t* p) {
-    const __m512i e = _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+    const __m512i e = loadU8Integers(p);
     const __m512i normal = _mm512_slli_epi32(_mm512_sub_epi32(e, _mm512_set1_epi32(1)), 23);
     const __m512i subnormal = _mm512_sllv_epi32(_mm512_set1_epi32(0x00200000), e);
     const __mmask16 small = _mm512_cmplt_epu32_mask(e, _mm512_set1_epi32(2));
     return _mm512_castsi512_ps(_mm512_mask_blend_epi32(small, normal, subnormal));
 }
 
-void unpackNibbles(const uint8_t* p, __m512i* w) {
-    const __m512i mask = _mm512_set1_epi8(15);
+/// A constant made anew at each use: kept in a register over the whole loop it would push an
+/// accumulator out.
+[[gnu::always_inline]] inline __m512i constant(char value) {
+    __m512i v = _mm512_set1_epi8(value);
+    asm volatile("" : "+v"(v));
+    return v;
+}
+
+[[gnu::always_inline]] inline void unpackNibbles(const uint8_t* p, __m512i* w) {
+    const __m512i mask = constant(15);
 #pragma GCC unroll 4
     for (int v = 0; v < 4; ++v) {
         const __m512i bytes = loadBytes(p + 64 * v);
@@ -54,8 +67,8 @@ void unpackNibbles(const uint8_t* p, __m512i* w) {
     }
 }
 
-void unpackBitPairs(const uint8_t* p, __m512i* w) {
-    const __m512i mask = _mm512_set1_epi8(3);
+[[gnu::always_inline]] inline void unpackBitPairs(const uint8_t* p, __m512i* w) {
+    const __m512i mask = constant(3);
 #pragma GCC unroll 2
     for (int k = 0; k < 2; ++k) {
         const __m512i bytes = loadBytes(p + 64 * k);
@@ -67,8 +80,8 @@ void unpackBitPairs(const uint8_t* p, __m512i* w) {
 }
 
 /// Adds `value` where the mask bit is set; it was zero there.
-void addBits(const uint8_t* masks, char value, __m512i* w) {
-    const __m512i bit = _mm512_set1_epi8(value);
+[[gnu::always_inline]] inline void addBits(const uint8_t* masks, char value, __m512i* w) {
+    const __m512i bit = constant(value);
 #pragma GCC unroll 8
     for (int g = 0; g < 8; ++g) {
         const __mmask64 mask =
@@ -79,13 +92,14 @@ void addBits(const uint8_t* masks, char value, __m512i* w) {
 
 /// Vectors 0..7 of a block, stored integers.
 template <WeightType kType>
-void unpack(const uint8_t* p, __m512i* w) {
+[[gnu::always_inline]] inline void unpack(const uint8_t* p, __m512i* w) {
     constexpr Quants kQuants = packedFormat(kType).quants;
     if constexpr (kType == WeightType::MXFP4) {
         unpackNibbles(p, w);
         // Doubled values of the codes, plus 16.
-        const __m512i values = _mm512_broadcast_i32x4(
+        __m512i values = _mm512_broadcast_i32x4(
             _mm_setr_epi8(16, 17, 18, 19, 20, 22, 24, 28, 16, 15, 14, 13, 12, 10, 8, 4));
+        asm volatile("" : "+v"(values));
 #pragma GCC unroll 8
         for (int g = 0; g < 8; ++g) {
             w[g] = _mm512_shuffle_epi8(values, w[g]);
@@ -116,60 +130,40 @@ void unpack(const uint8_t* p, __m512i* w) {
     }
 }
 
-/// d and dmin of a super-block; for the simple types d and m of the block.
-struct SuperScales {
-    __m512 d;
-    __m512 m;
-};
-
-/// Scales and mins of a block, of its halves where they differ. The min is added as it stands.
-struct BlockScales {
-    __m512 low;
-    __m512 high;
-    __m512 min_low;
-    __m512 min_high;
-};
-
+/// Factors of 16 rows in one block; where its halves have factors of their own, of one half.
+///
+/// Loaded where they are used and no sooner, also the super-block's: with 16 accumulators, 8
+/// vectors of weights and 4 sums there are no registers to keep them in.
 template <Scales kScales>
-SuperScales loadSuper(const uint8_t* p) {
+[[gnu::always_inline]] inline __m512 loadScale(const uint8_t* super, size_t b, size_t half) {
     if constexpr (kScales == Scales::Power) {
-        return {loadPowers(p), _mm512_setzero_ps()};
-    } else if constexpr (hasMins(kScales)) {
-        return {loadHalves(p), loadHalves(p + 32)};
+        return loadPowers(super);
+    } else if constexpr (kScales == Scales::SuperPair) {
+        return _mm512_mul_ps(loadHalves(super), loadU8(super + 64 + 32 * b));
+    } else if constexpr (kScales == Scales::SuperHalves) {
+        return _mm512_mul_ps(loadHalves(super), loadS8(super + 32 + 32 * b + 16 * half));
+    } else if constexpr (kScales == Scales::SuperPairHalves) {
+        const __m512i pair = loadU8Integers(super + 64 + 32 * b + 16 * half);
+        const __m512i scale = _mm512_and_si512(pair, _mm512_set1_epi32(15));
+        return _mm512_mul_ps(loadHalves(super), _mm512_cvtepi32_ps(scale));
     } else {
-        return {loadHalves(p), _mm512_setzero_ps()};
+        return loadHalves(super);
     }
 }
 
-/// Block b of a super-block.
+/// What is added per unit of the activations' sum.
 template <Scales kScales>
-BlockScales loadBlock(const uint8_t* p, const SuperScales& super, size_t b) {
-    const __m512 zero = _mm512_setzero_ps();
+[[gnu::always_inline]] inline __m512 loadMin(const uint8_t* super, size_t b, size_t half) {
+    const __m512 m = loadHalves(super + 32);
     if constexpr (kScales == Scales::SuperPair) {
-        const uint8_t* pair = p + 64 + 32 * b;
-        const __m512 min = _mm512_mul_ps(super.m, loadU8(pair + 16));
-        return {_mm512_mul_ps(super.d, loadU8(pair)), zero, _mm512_sub_ps(zero, min), zero};
-    } else if constexpr (kScales == Scales::SuperHalves) {
-        const uint8_t* pair = p + 32 + 32 * b;
-        return {_mm512_mul_ps(super.d, loadS8(pair)), _mm512_mul_ps(super.d, loadS8(pair + 16)),
-                zero, zero};
+        const __m512 min = _mm512_mul_ps(m, loadU8(super + 64 + 32 * b + 16));
+        return _mm512_sub_ps(_mm512_setzero_ps(), min);
     } else if constexpr (kScales == Scales::SuperPairHalves) {
-        const uint8_t* pair = p + 64 + 32 * b;
-        const __m512i low =
-            _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(pair)));
-        const __m512i high =
-            _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(pair + 16)));
-        const __m512i mask = _mm512_set1_epi32(15);
-        const auto scale = [&](__m512i v) {
-            return _mm512_mul_ps(super.d, _mm512_cvtepi32_ps(_mm512_and_si512(v, mask)));
-        };
-        const auto min = [&](__m512i v) {
-            const __m512 m = _mm512_cvtepi32_ps(_mm512_srli_epi32(v, 4));
-            return _mm512_sub_ps(zero, _mm512_mul_ps(super.m, m));
-        };
-        return {scale(low), scale(high), min(low), min(high)};
+        const __m512i pair = loadU8Integers(super + 64 + 32 * b + 16 * half);
+        const __m512 min = _mm512_mul_ps(m, _mm512_cvtepi32_ps(_mm512_srli_epi32(pair, 4)));
+        return _mm512_sub_ps(_mm512_setzero_ps(), min);
     } else {
-        return {super.d, zero, super.m, zero};
+        return m;
     }
 }
 
@@ -210,61 +204,116 @@ __m512i start(const uint8_t* block, size_t t) {
     }
 }
 
-/// sum + vectors [first, last) times their activations of one token.
-__m512i dot(__m512i sum, const __m512i* w, const uint8_t* activations, int first, int last) {
-    const auto* words = reinterpret_cast<const int32_t*>(activations);
-#pragma GCC unroll 8
-    for (int g = first; g < last; ++g) {
-        sum = _mm512_dpbusd_epi32(sum, w[g], _mm512_set1_epi32(words[g]));
+/// Tokens whose integer sums run side by side: one chain alone waits for the latency of vpdpbusd.
+constexpr size_t kChains = 4;
+
+/// sums[i] = start + vectors [kFirst, kLast) times the activations of token t + i.
+template <size_t kTokens, size_t kN, ActivationField kStart, int kFirst, int kLast>
+[[gnu::always_inline]] inline void dot(const __m512i* w,
+                                       const uint8_t* activations,
+                                       size_t t,
+                                       __m512i* sums) {
+    const auto* words = reinterpret_cast<const int32_t*>(activations + t * kBlockCols);
+#pragma GCC unroll 4
+    for (size_t i = 0; i < kN; ++i) {
+        sums[i] = start<kTokens, kStart>(activations, t + i);
     }
-    return sum;
+#pragma GCC unroll 8
+    for (int g = kFirst; g < kLast; ++g) {
+#pragma GCC unroll 4
+        for (size_t i = 0; i < kN; ++i) {
+            const __m512i a =
+                _mm512_set1_epi32(words[i * (kBlockCols / 4) + static_cast<size_t>(g)]);
+            sums[i] = _mm512_dpbusd_epi32(sums[i], w[g], a);
+        }
+    }
+}
+
+/// acc[i] += integer sums times the scales of the rows and of token t + i.
+template <size_t kTokens, size_t kN>
+[[gnu::always_inline]] inline void addScaled(
+    const __m512i* sums, __m512 row_scale, const uint8_t* activations, size_t t, __m512* acc) {
+#pragma GCC unroll 4
+    for (size_t i = 0; i < kN; ++i) {
+        const __m512 scale = broadcast<kTokens>(activations, kScale, t + i);
+        acc[i] =
+            _mm512_fmadd_ps(_mm512_cvtepi32_ps(sums[i]), _mm512_mul_ps(row_scale, scale), acc[i]);
+    }
+}
+
+/// acc[t] += vectors [kFirst, kLast) of a block with their scale times every token of the chunk.
+template <size_t kTokens, ActivationField kStart, int kFirst, int kLast>
+[[gnu::always_inline]] inline void addProducts(const __m512i* w,
+                                               __m512 row_scale,
+                                               const uint8_t* activations,
+                                               __m512* acc) {
+    constexpr size_t kN = kTokens < kChains ? kTokens : kChains;
+#pragma GCC unroll 4
+    for (size_t t = 0; t < kTokens; t += kN) {
+        __m512i sums[kN];
+        dot<kTokens, kN, kStart, kFirst, kLast>(w, activations, t, sums);
+        addScaled<kTokens, kN>(sums, row_scale, activations, t, acc + t);
+    }
+}
+
+template <size_t kTokens, ActivationField kField>
+[[gnu::always_inline]] inline void addMins(__m512 min, const uint8_t* activations, __m512* acc) {
+#pragma GCC unroll 16
+    for (size_t t = 0; t < kTokens; ++t) {
+        acc[t] = _mm512_fmadd_ps(min, broadcast<kTokens>(activations, kField, t), acc[t]);
+    }
+}
+
+/// Block b of a super-block of 16 rows times one chunk.
+template <WeightType kType, size_t kTokens>
+[[gnu::always_inline]] inline void addBlock(const uint8_t* quants,
+                                            const uint8_t* super,
+                                            size_t b,
+                                            const uint8_t* activations,
+                                            __m512* acc) {
+    constexpr PackedFormat kFormat = packedFormat(kType);
+    constexpr Scales kScales = kFormat.scales;
+    constexpr ActivationField kLow = startField<kFormat.offset>(false);
+    constexpr ActivationField kHigh = startField<kFormat.offset>(true);
+    __m512i w[8];
+    unpack<kType>(quants, w);
+    if constexpr (hasHalves(kScales)) {
+        const __m512 low = loadScale<kScales>(super, b, 0);
+        addProducts<kTokens, kLow, 0, 4>(w, low, activations, acc);
+        const __m512 high = loadScale<kScales>(super, b, 1);
+        addProducts<kTokens, kHigh, 4, 8>(w, high, activations, acc);
+    } else {
+        const __m512 scale = loadScale<kScales>(super, b, 0);
+        addProducts<kTokens, kLow, 0, 8>(w, scale, activations, acc);
+    }
+    if constexpr (hasMins(kScales) && hasHalves(kScales)) {
+        addMins<kTokens, kSumLow>(loadMin<kScales>(super, b, 0), activations, acc);
+        addMins<kTokens, kSumHigh>(loadMin<kScales>(super, b, 1), activations, acc);
+    } else if constexpr (hasMins(kScales)) {
+        addMins<kTokens, kSum>(loadMin<kScales>(super, b, 0), activations, acc);
+    }
 }
 
 /// One tile of 16 rows times one chunk of kTokens tokens: acc[t] = out[t, tile].
 template <WeightType kType, size_t kTokens>
-void multiplyTile(const uint8_t* tile, const uint8_t* activations, size_t n_blocks, __m512* acc) {
+[[gnu::always_inline]] inline void multiplyTile(const uint8_t* tile,
+                                                const uint8_t* activations,
+                                                size_t n_blocks,
+                                                __m512* acc) {
     constexpr PackedFormat kFormat = packedFormat(kType);
     constexpr size_t kSuperBlocks = blocksPerSuper(kFormat.scales);
-    constexpr bool kHalves = hasHalves(kFormat.scales);
-    constexpr ActivationField kLow = startField<kFormat.offset>(false);
-    constexpr ActivationField kHigh = startField<kFormat.offset>(true);
-    const uint8_t* scales = tile + n_blocks * quantBytes(kFormat.quants);
+    const uint8_t* super = tile + n_blocks * quantBytes(kFormat.quants);
+#pragma GCC unroll 16
     for (size_t t = 0; t < kTokens; ++t) {
         acc[t] = _mm512_setzero_ps();
     }
     for (size_t s = 0; s < n_blocks / kSuperBlocks; ++s) {
-        const SuperScales super = loadSuper<kFormat.scales>(scales);
         for (size_t b = 0; b < kSuperBlocks; ++b) {
-            __m512i w[8];
-            unpack<kType>(tile, w);
-            const BlockScales block = loadBlock<kFormat.scales>(scales, super, b);
-#pragma GCC unroll 16
-            for (size_t t = 0; t < kTokens; ++t) {
-                const uint8_t* a = activations + t * kBlockCols;
-                const __m512 scale = broadcast<kTokens>(activations, kScale, t);
-                const __m512i low =
-                    dot(start<kTokens, kLow>(activations, t), w, a, 0, kHalves ? 4 : 8);
-                acc[t] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(low), _mm512_mul_ps(block.low, scale),
-                                         acc[t]);
-                if constexpr (kHalves) {
-                    const __m512i high = dot(start<kTokens, kHigh>(activations, t), w, a, 4, 8);
-                    acc[t] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(high),
-                                             _mm512_mul_ps(block.high, scale), acc[t]);
-                }
-                if constexpr (hasMins(kFormat.scales)) {
-                    acc[t] = _mm512_fmadd_ps(
-                        block.min_low, broadcast<kTokens>(activations, kHalves ? kSumLow : kSum, t),
-                        acc[t]);
-                    if constexpr (kHalves) {
-                        acc[t] = _mm512_fmadd_ps(
-                            block.min_high, broadcast<kTokens>(activations, kSumHigh, t), acc[t]);
-                    }
-                }
-            }
+            addBlock<kType, kTokens>(tile, super, b, activations, acc);
             tile += quantBytes(kFormat.quants);
             activations += kTokens * kActivationBlockBytes;
         }
-        scales += scaleBytes(kFormat.scales);
+        super += scaleBytes(kFormat.scales);
     }
 }
 
