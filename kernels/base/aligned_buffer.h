@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Raw memory for arrays of numbers, aligned to a cache line. Move-only; not for objects with constructors.
+// Raw memory for arrays of numbers, aligned to a cache line. Move-only; not for objects with
+// constructors.
 
 #include <cstddef>
 #include <cstdlib>
@@ -20,7 +21,8 @@ class AlignedBuffer {
 
     AlignedBuffer() = default;
 
-    /// `n` elements, not initialised. Check ok() where n comes from a file: the allocation may fail.
+    /// `n` elements, not initialised. Check ok() where n comes from a file: the allocation may
+    /// fail.
     explicit AlignedBuffer(size_t n) : n_(n) {
         if (n > 0 && n <= SIZE_MAX / sizeof(T) - kAlignment) {
             const size_t bytes = (n * sizeof(T) + kAlignment - 1) / kAlignment * kAlignment;
@@ -29,12 +31,19 @@ class AlignedBuffer {
     }
 
     [[nodiscard]] bool ok() const { return n_ == 0 || data_ != nullptr; }
+
     [[nodiscard]] T* data() { return data_.get(); }
+
     [[nodiscard]] const T* data() const { return data_.get(); }
+
     [[nodiscard]] size_t size() const { return n_; }
+
     [[nodiscard]] T& operator[](size_t i) { return data_.get()[i]; }
+
     [[nodiscard]] const T& operator[](size_t i) const { return data_.get()[i]; }
+
     [[nodiscard]] std::span<T> span() { return {data(), n_}; }
+
     [[nodiscard]] std::span<const T> span() const { return {data(), n_}; }
 
   private:

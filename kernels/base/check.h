@@ -10,8 +10,8 @@ namespace belvedere::detail {
 }  // namespace belvedere::detail
 
 /// Always on: a documented precondition that the caller broke.
-#define BV_CHECK(condition)                                                                \
-    ((condition) ? static_cast<void>(0)                                                    \
+#define BV_CHECK(condition)             \
+    ((condition) ? static_cast<void>(0) \
                  : ::belvedere::detail::checkFailed(#condition, __FILE__, __LINE__))
 
 /// Off in release builds: for hot loops.

@@ -23,7 +23,8 @@ struct LogState {
 };
 
 LogState& state() {
-    static LogState* const kState = new LogState;  // never destroyed: threads may log while the program ends
+    static LogState* const kState =
+        new LogState;  // never destroyed: threads may log while the program ends
     return *kState;
 }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// One log for the whole program: BV_LOG(LogLevel::Info, "inference", "loaded file={} ms={}", path, ms).
-// One line an event, key=value. Never prompts, answers, file contents or command output above Trace.
-// Any thread; not in kernels or the token loop. Set up by configureLog before threads start.
+// One log for the whole program: BV_LOG(LogLevel::Info, "inference", "loaded file={} ms={}", path,
+// ms). One line an event, key=value. Never prompts, answers, file contents or command output above
+// Trace. Any thread; not in kernels or the token loop. Set up by configureLog before threads start.
 
 #include <string>
 #include <string_view>
@@ -36,9 +36,9 @@ void logLine(LogLevel level, std::string_view area, std::string_view text);
 
 }  // namespace belvedere
 
-#define BV_LOG(level, area, ...)                                                    \
-    do {                                                                            \
-        if (::belvedere::logEnabled(level)) {                                       \
-            ::belvedere::logLine(level, area, ::fmt::format(__VA_ARGS__));          \
-        }                                                                           \
+#define BV_LOG(level, area, ...)                                           \
+    do {                                                                   \
+        if (::belvedere::logEnabled(level)) {                              \
+            ::belvedere::logLine(level, area, ::fmt::format(__VA_ARGS__)); \
+        }                                                                  \
     } while (false)

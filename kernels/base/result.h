@@ -59,7 +59,8 @@ template <class... Args>
 }
 
 /// The same error with this layer's fact before it: "loading model.gguf: ...".
-[[nodiscard]] inline tl::unexpected<Error> failWithContext(Error error, const std::string& context) {
+[[nodiscard]] inline tl::unexpected<Error> failWithContext(Error error,
+                                                           const std::string& context) {
     error.message = context + ": " + error.message;
     return tl::unexpected<Error>(std::move(error));
 }
@@ -76,14 +77,14 @@ T unwrap(Result<T>&& result) {
 }  // namespace detail
 }  // namespace belvedere
 
-/// The value of a Result, or return its error from the enclosing function. A statement expression, so it can stand
-/// wherever a value can.
-#define BV_TRY(expression)                                                                        \
-    __extension__({                                                                               \
-        _Pragma("GCC diagnostic push") _Pragma("GCC diagnostic ignored \"-Wshadow\"")             \
-        auto bv_try_result = (expression);                                                        \
-        _Pragma("GCC diagnostic pop") if (!bv_try_result.has_value()) {                           \
-            return ::tl::unexpected<::belvedere::Error>(std::move(bv_try_result).error());        \
-        }                                                                                         \
-        ::belvedere::detail::unwrap(std::move(bv_try_result));                                    \
+/// The value of a Result, or return its error from the enclosing function. A statement expression,
+/// so it can stand wherever a value can.
+#define BV_TRY(expression)                                                                    \
+    __extension__({                                                                           \
+        _Pragma("GCC diagnostic push")                                                        \
+            _Pragma("GCC diagnostic ignored \"-Wshadow\"") auto bv_try_result = (expression); \
+        _Pragma("GCC diagnostic pop") if (!bv_try_result.has_value()) {                       \
+            return ::tl::unexpected<::belvedere::Error>(std::move(bv_try_result).error());    \
+        }                                                                                     \
+        ::belvedere::detail::unwrap(std::move(bv_try_result));                                \
     })
