@@ -132,8 +132,8 @@ TEST_P(DefaultModelComputeTest, LossMatchesTheReference) {
 INSTANTIATE_TEST_SUITE_P(,
                          DefaultModelComputeTest,
                          ::testing::Values(Compute::Exact, Compute::Fast),
-                         [](const auto& info) {
-                             return info.param == Compute::Exact ? "exact" : "fast";
+                         [](const auto& parameter) {
+                             return parameter.param == Compute::Exact ? "exact" : "fast";
                          });
 
 /// Pieces as the repository index hands them in must give the very ids that the adapter was trained
