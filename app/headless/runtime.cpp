@@ -127,7 +127,12 @@ Result<void> Runtime::runTurn(const std::string& session_id,
                               std::stop_token stop) {
     const agent::TurnMode mode = arguments_.work ? agent::TurnMode::Work : agent::TurnMode::Ask;
     const agent::TurnId turn = BV_TRY(agent_->startTurn({session_id, text, mode}));
-    return sink_.showTurn(*agent_, turn, label, std::move(stop));
+    Result<void> shown = sink_.showTurn(*agent_, turn, label, std::move(stop));
+    if (!shown && shown.error().code == ErrorCode::InvalidArgument) {
+        // The command line was right: a turn that fails (a prompt too long, say) is exit code 1.
+        return fail(ErrorCode::Unsupported, "{}", shown.error().message);
+    }
+    return shown;
 }
 
 Result<std::shared_ptr<tools::Repository>> ingestRepository(

@@ -40,7 +40,7 @@ ABSENT_SHARE = 5  # one in five
 TEXTS = {
     "where": "Where is {} defined?",
     "value": "What is the value of {}?",
-    "parameters": "What parameters does {} take?",
+    "parameters": "What does the function {} take?",
 }
 
 CPP_TYPE = re.compile(r"^\s*(?:template\s*<.*>\s*)?(?:class|struct|enum class|enum)\s+(?:\[\[\w+\]\]\s*)?(?:PYBIND11_\w+\s+)?(\w+)[^;()]*\{")
