@@ -11,6 +11,7 @@
 #include "inference/format/safetensors.h"
 #include "inference/model/model.h"
 #include "inference/tokenizer/tokenizer_json.h"
+#include "kernels/cuda/cuda_kernels.h"
 #include "kernels/kernels.h"
 
 namespace belvedere::inference {
@@ -165,6 +166,26 @@ SupportedFormats supportedFormats() {
     return formats;
 }
 
+namespace {
+
+/// The devices found, for people. They are not used yet: the CUDA backend is to come.
+std::string gpuText() {
+    const Result<std::vector<kernels::CudaDevice>> devices = kernels::cudaDevices();
+    if (!devices) {
+        return "none: " + devices.error().message;
+    }
+    std::string text;
+    for (const kernels::CudaDevice& device : *devices) {
+        text += fmt::format("{}{}, {:.1f} GiB, compute capability {}.{} (found, not used yet)",
+                            text.empty() ? "" : "; ", device.name,
+                            static_cast<double>(device.memory_bytes) / (1U << 30),
+                            device.compute_major, device.compute_minor);
+    }
+    return text.empty() ? "none" : text;
+}
+
+}  // namespace
+
 Result<ComputeInfo> computeInfo() {
     const kernels::Isa isa = BV_TRY(kernels::chosenIsa());
     const kernels::CpuInfo cpu = kernels::cpuInfo();
@@ -174,7 +195,7 @@ Result<ComputeInfo> computeInfo() {
     info.instruction_set =
         fmt::format("{}: {}", kernels::isaName(isa), kernels::active().description);
     info.n_cores = cpu.n_cores;
-    info.gpu = "none: built without CUDA";
+    info.gpu = gpuText();
     return info;
 }
 
