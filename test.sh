@@ -37,7 +37,7 @@ build_preset asan unit_tests
 run_tests asan asan -L '^unit$'
 
 step "fuzz: each target on its corpus and 20 seconds beyond"
-build_preset fuzz
+build_preset fuzz fuzzers
 for target in build/fuzz/bin/*_fuzz; do
   name=$(basename "$target" _fuzz)
   mkdir -p "build/fuzz/found/$name"
