@@ -528,4 +528,5 @@ const uint8_t kClassBlocks[14272] = {
 };
 
 }  // namespace belvedere::inference::detail
+
 // clang-format on

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Where test data stands. Reference outputs of other implementations that the project may not carry are read from the folder
-// that BV_REFERENCE_DIR names, by default ../shared/golden beside the source tree.
+// Where test data stands. Reference outputs of other implementations that the project may not carry
+// are read from the folder that BV_REFERENCE_DIR names, by default ../shared/golden beside the
+// source tree.
 
 #include <filesystem>
 #include <optional>

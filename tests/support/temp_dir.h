@@ -18,7 +18,8 @@ class TempDir {
     [[nodiscard]] const std::filesystem::path& path() const { return path_; }
 
     /// Writes a file below the folder, making its parents; returns its path.
-    std::filesystem::path write(const std::filesystem::path& relative, std::string_view content) const;
+    std::filesystem::path write(const std::filesystem::path& relative,
+                                std::string_view content) const;
 
   private:
     std::filesystem::path path_;
