@@ -49,8 +49,8 @@ add_library(bv_app STATIC
 set_target_properties(bv_app PROPERTIES AUTOMOC ON AUTORCC ON)
 target_compile_definitions(bv_app PUBLIC QT_NO_CAST_FROM_ASCII QT_NO_KEYWORDS QT_NO_FOREACH)
 target_link_libraries(bv_app
-  PUBLIC bv_headless bv_base nlohmann_json::nlohmann_json Qt6::Widgets
-  PRIVATE bv_flags Qt6::Svg Qt6::DBus PkgConfig::MD4C)
+  PUBLIC bv_headless bv_base nlohmann_json::nlohmann_json Qt6::Widgets Qt6::DBus
+  PRIVATE bv_flags Qt6::Svg PkgConfig::MD4C)
 
 add_executable(belvedere-desktop main_desktop.cpp)
 target_link_libraries(belvedere-desktop PRIVATE bv_app)
