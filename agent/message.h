@@ -31,8 +31,9 @@ struct Part {
     Kind kind = Kind::Text;
     std::string text;  ///< Kind::Text
     std::shared_ptr<const SourcePiece>
-        piece;              ///< Kind::Piece; shared with the repository index, immutable
-    std::string image_png;  ///< Kind::Image: encoded bytes
+        piece;                 ///< Kind::Piece; shared with the repository index, immutable
+    std::string image_png;     ///< Kind::Image: encoded bytes
+    bool is_separate = false;  ///< Kind::Text: tokenized by itself, not with what stands beside it
 };
 
 struct ToolCall {

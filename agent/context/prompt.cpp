@@ -20,8 +20,13 @@ Message firstQuestion(const AskContext& context, const std::string& question) {
         part.piece = piece;
         message.parts.push_back(std::move(part));
     }
+    // The default model was trained on the label's ids by themselves.
+    Part label;
+    label.text = kQuestion;
+    label.is_separate = true;
+    message.parts.push_back(std::move(label));
     Part text;
-    text.text = std::string(kQuestion) + question;
+    text.text = question;
     message.parts.push_back(std::move(text));
     return message;
 }

@@ -32,12 +32,20 @@ const char* roleName(Role role) {
     return "user";
 }
 
-inference::ChatMessage toChat(const Message& message, std::vector<inference::FixedPiece>& pieces) {
+inference::ChatMessage toChat(const Message& message,
+                              const inference::Tokenizer& tokenizer,
+                              std::vector<inference::FixedPiece>& pieces) {
     inference::ChatMessage chat;
     chat.role = roleName(message.role);
     const int64_t text_source = message.role == Role::System ? kSystemSource : kConversationSource;
     for (const Part& part : message.parts) {
-        if (part.kind == Part::Kind::Text) {
+        if (part.kind == Part::Kind::Text && part.is_separate) {
+            const auto source = static_cast<int64_t>(pieces.size());
+            chat.content.push_back({inference::ChatPartKind::Text, part.text, source});
+            pieces.push_back({source, part.text.size(),
+                              std::make_shared<const std::vector<inference::TokenId>>(
+                                  tokenizer.encode(part.text, inference::SpecialTokens::Plain))});
+        } else if (part.kind == Part::Kind::Text) {
             chat.content.push_back({inference::ChatPartKind::Text, part.text, text_source});
         } else if (part.kind == Part::Kind::Image) {
             chat.content.push_back({inference::ChatPartKind::Image, "", -1});
@@ -57,11 +65,12 @@ inference::ChatMessage toChat(const Message& message, std::vector<inference::Fix
     return chat;
 }
 
-inference::PromptRequest toPrompt(const std::vector<Message>& messages,
+inference::PromptRequest toPrompt(const inference::Tokenizer& tokenizer,
+                                  const std::vector<Message>& messages,
                                   const std::vector<ToolSpec>& tools) {
     inference::PromptRequest request;
     for (const Message& message : messages) {
-        request.chat.messages.push_back(toChat(message, request.pieces));
+        request.chat.messages.push_back(toChat(message, tokenizer, request.pieces));
     }
     // A piece without ids is tokenized with the text around it.
     std::erase_if(request.pieces,
@@ -226,8 +235,8 @@ inference::SequenceId EngineModel::sequenceOf(const std::string& conversation) c
 }
 
 Result<PromptCost> EngineModel::measure(const ModelRequest& request) const {
-    const inference::Prompt prompt =
-        BV_TRY(engine_->buildPrompt(toPrompt(request.messages, request.tools)));
+    const inference::Prompt prompt = BV_TRY(
+        engine_->buildPrompt(toPrompt(engine_->tokenizer(), request.messages, request.tools)));
     PromptCost cost;
     cost.n_tokens = prompt.ids.size();
     cost.n_cached = engine_->cachedPrefix(sequenceOf(request.conversation), prompt.ids);
@@ -239,7 +248,8 @@ Result<PromptCost> EngineModel::measure(const ModelRequest& request) const {
     }
     // What is left is the template's own text. Tools are what it grows by when they are listed.
     if (!request.tools.empty()) {
-        const inference::Prompt bare = BV_TRY(engine_->buildPrompt(toPrompt(request.messages, {})));
+        const inference::Prompt bare =
+            BV_TRY(engine_->buildPrompt(toPrompt(engine_->tokenizer(), request.messages, {})));
         cost.n_tools = prompt.ids.size() - std::min(prompt.ids.size(), bare.ids.size());
     }
     cost.n_system = cost.n_tokens - cost.n_sources - cost.n_conversation - cost.n_tools;
@@ -253,8 +263,8 @@ Result<ModelReply> EngineModel::generate(const ModelRequest& request,
         return fail(ErrorCode::Unsupported, "{} reads text only: remove the image",
                     description_.name);
     }
-    inference::Prompt prompt =
-        BV_TRY(engine_->buildPrompt(toPrompt(request.messages, request.tools)));
+    inference::Prompt prompt = BV_TRY(
+        engine_->buildPrompt(toPrompt(engine_->tokenizer(), request.messages, request.tools)));
     inference::GenerateRequest generate;
     generate.sequence = sequenceOf(request.conversation);
     generate.prompt = std::move(prompt.ids);

@@ -312,8 +312,8 @@ void AgentController::send(const QString& text, agent::TurnMode mode) {
                 agent_.attach(result->id, folder_.repository, folder_.tools);
             }
             Q_EMIT sessionOpened(session_id_, folder_path_);
-            refreshSessions();
             startTurn(result->id, text, mode);
+            refreshSessions();  // after it in the queue: the title comes from the first message
         });
 }
 

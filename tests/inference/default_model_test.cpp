@@ -175,11 +175,18 @@ TEST_F(DefaultModelTest, BuildsThePromptTheAdapterWasTrainedOn) {
         user.content.push_back({ChatPartKind::Text, piece, source});
         begin = end;
     }
-    user.content.push_back({ChatPartKind::Text, content.substr(question), -1});
+    // The label was trained by itself, like each piece.
+    const std::string label = "\n\nQuestion: ";
+    const auto label_source = static_cast<int64_t>(request.pieces.size());
+    request.pieces.push_back({label_source, label.size(),
+                              std::make_shared<const std::vector<TokenId>>(
+                                  (*engine)->tokenizer().encode(label, SpecialTokens::Plain))});
+    user.content.push_back({ChatPartKind::Text, label, label_source});
+    user.content.push_back({ChatPartKind::Text, content.substr(question + label.size()), -1});
     request.chat.messages = {system, user};
     const auto prompt = (*engine)->buildPrompt(request);
     ASSERT_TRUE(prompt.has_value()) << prompt.error().message;
-    EXPECT_EQ(request.pieces.size(), example.at("pieces").size());
+    EXPECT_EQ(request.pieces.size(), example.at("pieces").size() + 1);
     EXPECT_EQ(prompt->ranges.size(), request.pieces.size());
     EXPECT_EQ(prompt->ids, example.at("ids").get<std::vector<TokenId>>());
 }

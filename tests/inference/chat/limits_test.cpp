@@ -106,6 +106,16 @@ TEST(TemplateLimits, SourceThatNestsTooDeepIsRefused) {
     }
 }
 
+/// What was parsed before the fault is given back: the leak check of the address sanitizer sees to
+/// it.
+TEST(TemplateLimits, AnAssignmentWithoutAValueIsAnError) {
+    for (const char* source : {"{% set (a, b) = ( %}", "{% set ns.a = %}", "{% set a = [b, %}"}) {
+        const auto compiled = ChatTemplate::compile(source);
+        ASSERT_FALSE(compiled.has_value()) << source;
+        EXPECT_EQ(compiled.error().code, ErrorCode::Corrupt);
+    }
+}
+
 TEST(TemplateLimits, OutputAndStepsHoldToWhatTheCallerSays) {
     TemplateLimits limits;
     limits.max_output_bytes = 10;

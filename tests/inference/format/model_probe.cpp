@@ -72,7 +72,8 @@ Result<void> readModel(std::span<const std::byte> bytes) {
     }
     const auto tokenizer = BV_TRY(Tokenizer::create(BV_TRY(vocabularyFromGguf(file))));
     for (const SpecialTokens mode : {SpecialTokens::Plain, SpecialTokens::Recognise}) {
-        static_cast<void>(tokenizer->decode(tokenizer->encode("the <|im_end|> \xFF\xC3\xA9", mode)));
+        static_cast<void>(
+            tokenizer->decode(tokenizer->encode("the <|im_end|> \xFF\xC3\xA9", mode)));
     }
     const ModelConfig config = BV_TRY(modelConfigFromGguf(file));
     return checkTensors(file, AdapterSet(), config);
