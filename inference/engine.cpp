@@ -242,8 +242,12 @@ Result<std::unique_ptr<Engine>> Engine::load(const LoadRequest& request,
     options.context_tokens = config.context_tokens;
     options.max_pass_tokens = config.prefill_chunk;
     std::unique_ptr<Model> model = BV_TRY(Model::load(request, options, progress, stop));
-    std::unique_ptr<Tokenizer> tokenizer =
-        BV_TRY(Tokenizer::create(BV_TRY(vocabularyFromGguf(model->file()))));
+    Result<std::unique_ptr<Tokenizer>> created =
+        Tokenizer::create(BV_TRY(vocabularyFromGguf(model->file())));
+    if (!created.has_value()) {
+        return failWithContext(std::move(created).error(), request.model_path);
+    }
+    std::unique_ptr<Tokenizer> tokenizer = std::move(*created);
     if (tokenizer->vocabSize() > model->config().vocab_size) {
         return fail(ErrorCode::Corrupt, "{}: {} tokens, but the embedding has {} rows",
                     request.model_path, tokenizer->vocabSize(), model->config().vocab_size);

@@ -59,7 +59,8 @@ std::string rangesText(const std::vector<size_t>& layers) {
 
 /// The window: what was asked for, else the model's own; never more than the memory of this machine
 /// can cache.
-Result<size_t> chooseContext(const ModelConfig& config,
+Result<size_t> chooseContext(const std::string& path,
+                             const ModelConfig& config,
                              uint64_t bytes_per_token,
                              uint64_t weight_bytes,
                              size_t asked,
@@ -70,10 +71,10 @@ Result<size_t> chooseContext(const ModelConfig& config,
     const uint64_t n_fitting = for_cache / bytes_per_token;
     if (wanted > n_fitting && (asked > 0 || n_fitting == 0)) {
         return fail(ErrorCode::OutOfMemory,
-                    "a window of {} tokens needs {:.1f} GiB of cache ({} bytes a token) beside "
+                    "{}: a window of {} tokens needs {:.1f} GiB of cache ({} bytes a token) beside "
                     "{:.1f} GiB of weights, "
                     "this machine has {:.1f} GiB: choose a window of at most {} tokens",
-                    wanted, gib(wanted * bytes_per_token), bytes_per_token, gib(weight_bytes),
+                    path, wanted, gib(wanted * bytes_per_token), bytes_per_token, gib(weight_bytes),
                     gib(machineBytes()), n_fitting);
     }
     if (asked > config.context_tokens) {
@@ -129,7 +130,8 @@ Result<std::unique_ptr<Model>> Model::load(const LoadRequest& request,
         }
     };
     report(0.0, "reading the header");
-    std::unique_ptr<Model> model(new Model(BV_TRY(GgufFile::open(request.model_path))));
+    GgufFile file = BV_TRY(GgufFile::open(request.model_path));
+    std::unique_ptr<Model> model(new Model(std::move(file)));
     for (const AdapterFile& adapter : request.adapters) {
         BV_TRY(model->adapters_.add(adapter.path, adapter.scale, model->file_));
     }
@@ -147,8 +149,9 @@ Result<std::unique_ptr<Model>> Model::load(const LoadRequest& request,
     info.trained_context_tokens = config.context_tokens;
     info.vocab_size = config.vocab_size;
     info.n_layers = config.n_layers;
-    info.context_tokens = BV_TRY(chooseContext(config, info.cache_bytes_per_token, info.file_bytes,
-                                               options.context_tokens, info.notices));
+    info.context_tokens =
+        BV_TRY(chooseContext(request.model_path, config, info.cache_bytes_per_token,
+                             info.file_bytes, options.context_tokens, info.notices));
     if (!model->adapters_.indexedLayers().empty()) {
         info.notices.push_back(
             fmt::format("layers {} carry an MSA index; this build runs them dense (dense is exact "

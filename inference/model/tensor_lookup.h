@@ -21,6 +21,9 @@ class TensorLookup {
     TensorLookup(const GgufFile& file, const AdapterSet& adapters)
         : file_(file), adapters_(adapters) {}
 
+    /// For messages.
+    [[nodiscard]] const std::string& fileName() const { return file_.name(); }
+
     [[nodiscard]] bool has(std::string_view name) const {
         return adapters_.find(file_, name) != nullptr;
     }

@@ -29,8 +29,8 @@ Result<LayerViews> layerViews(TensorLookup& lookup, const ModelConfig& config, s
     views.o = BV_TRY(lookup.linear(prefix + "attn_output", config.dim, q_dim));
     if (config.family->needs_qkv_bias &&
         (views.q.bias.empty() || views.k.bias.empty() || views.v.bias.empty())) {
-        return fail(ErrorCode::Corrupt, "{}attn_q, attn_k and attn_v need biases in {}", prefix,
-                    config.family->architecture);
+        return fail(ErrorCode::Corrupt, "{}: {}attn_q, attn_k and attn_v need biases in {}",
+                    lookup.fileName(), prefix, config.family->architecture);
     }
     if (config.family->needs_qk_norm) {
         views.q_norm = BV_TRY(lookup.vector(prefix + "attn_q_norm.weight", config.head_dim));
@@ -85,7 +85,8 @@ Result<void> checkRopeDivisors(TensorLookup& lookup, const ModelConfig& config) 
             BV_TRY(lookup.vector("rope_freqs.weight", config.rope.n_dims / 2));
         for (const float divisor : divisors) {
             if (!std::isfinite(divisor) || divisor <= 0.0F) {
-                return fail(ErrorCode::Corrupt, "rope_freqs.weight holds {}", divisor);
+                return fail(ErrorCode::Corrupt, "{}: rope_freqs.weight holds {}", lookup.fileName(),
+                            divisor);
             }
         }
     }

@@ -78,7 +78,8 @@ T unwrap(Result<T>&& result) {
 }  // namespace belvedere
 
 /// The value of a Result, or return its error from the enclosing function. A statement expression,
-/// so it can stand wherever a value can.
+/// so it can stand wherever a value can, except behind something with a destructor inside the same
+/// braces, parentheses or new expression: g++ 12 does not destroy that when BV_TRY returns.
 #define BV_TRY(expression)                                                                    \
     __extension__({                                                                           \
         _Pragma("GCC diagnostic push")                                                        \

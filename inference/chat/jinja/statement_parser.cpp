@@ -259,7 +259,10 @@ Result<void> Parser::parseIf(Body& body, int line) {
 Result<void> Parser::parseSet(Body& body, int line) {
     Target target = BV_TRY(parseTarget(true));
     if (skipOperator("=")) {
-        append(body, line, SetStatement{std::move(target), BV_TRY(parseTuple(true, false))});
+        SetStatement statement;
+        statement.target = std::move(target);
+        statement.value = BV_TRY(parseTuple(true, false));
+        append(body, line, std::move(statement));
         return {};
     }
     SetBlockStatement statement;
