@@ -170,7 +170,7 @@ Result<GgufValue> GgufReader::readNumber(std::string_view key, GgufType type) {
         case GgufType::I64:
             return GgufValue{type, BV_TRY(read<int64_t>(kWhat))};
         case GgufType::F32:
-            return GgufValue{type, double{BV_TRY(read<float>(kWhat))}};
+            return GgufValue{type, static_cast<double>(BV_TRY(read<float>(kWhat)))};
         case GgufType::F64:
             return GgufValue{type, BV_TRY(read<double>(kWhat))};
         case GgufType::Bool: {

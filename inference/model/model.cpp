@@ -31,8 +31,9 @@ std::string weightTypes(const GgufFile& file) {
         ++counts[tensor.type->name];
     }
     std::vector<std::pair<std::string, size_t>> order(counts.begin(), counts.end());
-    std::stable_sort(order.begin(), order.end(),
-                     [](const auto& a, const auto& b) { return a.second > b.second; });
+    std::sort(order.begin(), order.end(), [](const auto& a, const auto& b) {
+        return std::pair(b.second, a.first) < std::pair(a.second, b.first);
+    });
     std::string text;
     for (const auto& [name, count] : order) {
         text += fmt::format("{}{} ({})", text.empty() ? "" : ", ", name, count);

@@ -1,36 +1,73 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any bytes as GGUF: an error, or a file whose config, tensors and vocabulary can be read.
+// Any bytes as GGUF: refused with a message, or a model that decodes a token, or an adapter of a
+// tiny model. The files of the corpus are written by make_gguf_corpus.cpp.
 #include <cstddef>
 #include <cstdint>
+#include <string>
+
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "inference/format/gguf.h"
-#include "inference/format/gguf_vocabulary.h"
 #include "inference/model/adapter.h"
-#include "inference/model/model.h"
 #include "inference/model/model_config.h"
 #include "inference/model/weights.h"
-#include "inference/tokenizer/tokenizer.h"
+#include "kernels/base/check.h"
+#include "tests/inference/format/model_probe.h"
+#include "tests/support/tiny_model.h"
 
 namespace {
 
 using namespace belvedere;
 using namespace belvedere::inference;
 
-void readModel(const GgufFile& file) {
-    static_cast<void>(describeFile(file));
-    const auto config = modelConfigFromGguf(file);
-    if (config) {
-        static_cast<void>(checkTensors(file, AdapterSet(), *config));
-        static_cast<void>(ropeDivisors(file, AdapterSet(), *config));
+/// Bytes as a file in memory: what loads models maps files.
+class MemoryFile {
+  public:
+    explicit MemoryFile(std::span<const std::byte> bytes)
+        : descriptor_(::memfd_create("fuzz", MFD_CLOEXEC)) {
+        BV_CHECK(descriptor_ >= 0);
+        BV_CHECK(::write(descriptor_, bytes.data(), bytes.size()) ==
+                 static_cast<ssize_t>(bytes.size()));
     }
-    auto vocabulary = vocabularyFromGguf(file);
-    if (!vocabulary) {
+
+    ~MemoryFile() { ::close(descriptor_); }
+
+    MemoryFile(const MemoryFile&) = delete;
+    MemoryFile& operator=(const MemoryFile&) = delete;
+
+    [[nodiscard]] std::string path() const {
+        return "/proc/self/fd/" + std::to_string(descriptor_);
+    }
+
+  private:
+    int descriptor_;
+};
+
+void checkError(const Error& error) {
+    BV_CHECK(!error.message.empty() && error.code != ErrorCode::Internal);
+}
+
+const GgufFile& base() {
+    static const std::string bytes = [] {
+        testing::TinyModelOptions options;
+        options.n_layers = 1;
+        return testing::tinyModel(options);
+    }();
+    static const GgufFile file = *GgufFile::parse(std::as_bytes(std::span(bytes)), "base");
+    return file;
+}
+
+void useAsAdapter(const std::string& path) {
+    AdapterSet adapters;
+    const auto added = adapters.add(path, 0.5F, base());
+    if (!added.has_value()) {
+        checkError(added.error());
         return;
     }
-    const auto tokenizer = Tokenizer::create(std::move(*vocabulary));
-    if (tokenizer) {
-        static_cast<void>(
-            (*tokenizer)->encode("it's 12 \xFF <s> ab\r\n", SpecialTokens::Recognise));
+    const auto config = modelConfigFromGguf(base(), adapters.overrides());
+    if (config.has_value()) {
+        static_cast<void>(checkTensors(base(), adapters, *config));
     }
 }
 
@@ -39,9 +76,19 @@ void readModel(const GgufFile& file) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): bytes are bytes.
     const std::span bytes(reinterpret_cast<const std::byte*>(data), size);
+    const auto read = testing::readModel(bytes);
+    if (read.has_value()) {
+        const MemoryFile file(bytes);
+        const auto decoded = testing::decodeOneToken(file.path());
+        if (!decoded.has_value()) {
+            checkError(decoded.error());
+        }
+        return 0;
+    }
+    checkError(read.error());
     const auto file = GgufFile::parse(bytes, "fuzz.gguf");
-    if (file) {
-        readModel(*file);
+    if (file.has_value() && file->findValue("adapter.type") != nullptr) {
+        useAsAdapter(MemoryFile(bytes).path());
     }
     return 0;
 }
