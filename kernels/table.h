@@ -54,10 +54,12 @@ struct MatMulFast {
 };
 
 /// Softmax attention of a run of queries over the paged cache, causal: query t sees positions
-/// 0..first_pos + t. out[t, h, :] = sum_j softmax_j(scale * q[t, h, :] . k[j, g, :]) v[j, g, :],  g
-/// = h / (n_heads / n_kv_heads) A page holds kPageTokens positions of one layer: [n_kv_heads,
-/// kPageTokens, head_dim] in `type`, K and V apart. Entries behind the last valid position are
-/// never read into a result, whatever they hold.
+/// 0..first_pos + t, or of these only the ones in the blocks chosen for it.
+///     out[t, h, :] = sum_j softmax_j(scale * q[t, h, :] . k[j, g, :]) v[j, g, :]
+///     g = h / (n_heads / n_kv_heads)
+/// A page holds kPageTokens positions of one layer: [n_kv_heads, kPageTokens, head_dim] in `type`,
+/// K and V apart. Entries behind the last valid position are never read into a result, whatever
+/// they hold.
 struct Attend {
     CacheType type;
     const float* q;  ///< [n_tokens, n_heads, head_dim], rows q_stride apart
@@ -74,10 +76,83 @@ struct Attend {
     float scale;
     bool exact;      ///< f32 throughout; else the kernel may round q, k and p to bf16
     float* scratch;  ///< attend_scratch_floats elements, one per worker
-    // The slice: token tiles of attend_token_tile x KV heads, numbered tile * n_kv_heads + kv_head.
+    // The slice: token tiles of attend_token_tile x key ranges x KV heads, numbered
+    // (tile * n_splits + split) * n_kv_heads + kv_head.
     size_t item_begin;
     size_t item_end;
+    /// Blocks of block_tokens positions that each query attends to, as select_blocks writes them:
+    /// [n_tokens, n_kv_heads, top_k]. nullptr: every position. Some visible position must be there.
+    const int32_t* blocks = nullptr;
+    size_t top_k = 0;
+    size_t block_tokens = 0;
+    /// Ranges of keys of equal length, so that few heads keep many workers busy. With more than one
+    /// nothing is written to `out`: merge_attend joins what stands in `partials`.
+    size_t n_splits = 1;
+    float* partials = nullptr;  ///< [n_splits, n_tokens, n_heads, head_dim + 2]
 };
+
+/// Of a head of attention, so that sums can stand on the stack.
+inline constexpr size_t kMaxHeadDim = 1024;
+
+/// One partial row of a split: head_dim sums of weights times values, then the largest score (with
+/// scale) and the sum of the weights exp(score - largest); largest -inf and sum 0 where the range
+/// holds no key.
+inline constexpr size_t kPartialFacts = 2;
+
+/// Keys of a split of attention, rounded so that no 64 keys are torn apart.
+[[nodiscard]] constexpr size_t splitKeys(size_t n_keys, size_t n_splits) {
+    return ((n_keys + n_splits - 1) / n_splits + 63) / 64 * 64;
+}
+
+/// MSA's index branch: how well each block of keys answers each query.
+///     scores[t, g, b] = max over positions j <= first_pos + t of block b of  q[t, g, :] . k[j, :]
+/// Blocks are tiles of block_tokens positions; of two, block_tokens and kPageTokens, one divides
+/// the other. A token's scores of blocks behind its own are not written. NaN products are left out
+/// of the maximum. Entries behind a token's position are never read into its scores.
+/// Source: MSA, arXiv:2606.13392, eq. 5-6; the factor 1 / sqrt(head_dim) orders nothing and is left
+/// out.
+struct ScoreBlocks {
+    CacheType type;
+    const float* q;  ///< [n_tokens, n_heads, head_dim], rows q_stride apart; n_heads: of the index
+    size_t q_stride;
+    const void* const* key_pages;  ///< [ceil((first_pos + n_tokens) / kPageTokens)] of
+                                   ///< [kPageTokens, head_dim]
+    float* scores;                 ///< [n_tokens, n_heads, n_blocks]
+    size_t n_blocks;               ///< ceil((first_pos + n_tokens) / block_tokens), or more
+    size_t n_tokens;
+    size_t first_pos;
+    size_t n_heads;
+    size_t head_dim;
+    size_t block_tokens;
+    float* scratch;  ///< score_scratch_floats elements, one per worker
+    // The slice: spans of max(block_tokens, kPageTokens) positions.
+    size_t span_begin;
+    size_t span_end;
+};
+
+/// The choice of MSA from scores of ScoreBlocks, for each token and index head: of the blocks that
+/// the token sees, the first n_init and the last n_local (its own and those before it), and the
+/// best others until top_k are chosen; higher score first, then lower id. All where no more than
+/// top_k are visible. Ids ascending, -1 behind them. NaN scores come last. A banned block is chosen
+/// only where it is the token's own.
+/// Source: MSA, arXiv:2606.13392, eq. 7.
+struct SelectBlocks {
+    const float* scores;  ///< [n_tokens, n_heads, n_blocks]; not read where all blocks are chosen
+    size_t n_blocks;
+    size_t n_tokens;
+    size_t first_pos;
+    size_t n_heads;
+    size_t block_tokens;
+    size_t top_k;           ///< <= kMaxTopBlocks
+    size_t n_init;          ///< n_init + n_local <= top_k
+    size_t n_local;         ///< >= 1
+    const uint8_t* banned;  ///< [n_blocks], not 0: banned; nullptr: none
+    int32_t* ids;           ///< [n_tokens, n_heads, top_k]
+    size_t token_begin;
+    size_t token_end;
+};
+
+inline constexpr size_t kMaxTopBlocks = 256;
 
 struct KernelTable {
     Isa isa;
@@ -155,16 +230,34 @@ struct KernelTable {
     /// Source: Shazeer 2020, arXiv:2002.05202, SwiGLU.
     void (*swiglu)(const float* gate, const float* up, float* out, size_t n) noexcept;
 
+    /// out[i] = (clamp(up[i], -limit, limit) + 1) * g / (1 + exp(-alpha * g)),
+    ///     g = min(gate[i], limit); n elements; out may be gate.
+    /// Source: the swigluoai activation of gpt-oss and MiniMax-M3.
+    void (*swiglu_oai)(const float* gate,
+                       const float* up,
+                       float* out,
+                       size_t n,
+                       float alpha,
+                       float limit) noexcept;
+
     /// dst[i] += src[i], n elements.
     void (*add)(float* dst, const float* src, size_t n) noexcept;
 
     /// dst[i] = src[i] in the cache's element type (round to nearest even), n elements.
     void (*to_cache)(CacheType type, const float* src, void* dst, size_t n) noexcept;
 
-    /// Query rows of one attention item; item count = ceil(n_tokens / tile) * n_kv_heads.
+    /// Query rows of one attention item; item count = ceil(n_tokens / tile) * n_splits *
+    /// n_kv_heads.
     size_t (*attend_token_tile)(size_t n_tokens) noexcept;
     size_t (*attend_scratch_floats)(size_t n_heads, size_t n_kv_heads, size_t head_dim) noexcept;
     void (*attend)(const Attend& args) noexcept;
+    /// Joins the partials of all splits into out, for rows [row_begin, row_end) of n_tokens *
+    /// n_heads.
+    void (*merge_attend)(const Attend& args, size_t row_begin, size_t row_end) noexcept;
+
+    size_t (*score_scratch_floats)(size_t n_tokens, size_t n_heads, size_t head_dim) noexcept;
+    void (*score_blocks)(const ScoreBlocks& args) noexcept;
+    void (*select_blocks)(const SelectBlocks& args) noexcept;
 
     /// Index of the largest element, the lowest index on a tie; n > 0. NaN never wins.
     size_t (*arg_max)(const float* x, size_t n) noexcept;

@@ -134,6 +134,21 @@ void swiglu(const float* gate, const float* up, float* out, size_t n) noexcept {
     }
 }
 
+void swigluOai(
+    const float* gate, const float* up, float* out, size_t n, float alpha, float limit) noexcept {
+    const __m256 one = _mm256_set1_ps(1.0F);
+    const __m256 highest = _mm256_set1_ps(limit);
+    const __m256 lowest = _mm256_set1_ps(-limit);
+    for (size_t i = 0; i < n; i += 8) {
+        // Of a NaN and a number, min and max take the second operand.
+        const __m256 g = _mm256_min_ps(highest, loadFirst(gate + i, n - i));
+        const __m256 u = _mm256_max_ps(lowest, _mm256_min_ps(highest, loadFirst(up + i, n - i)));
+        const __m256 e = exp(_mm256_mul_ps(_mm256_set1_ps(-alpha), g));
+        const __m256 swish = _mm256_div_ps(g, _mm256_add_ps(one, e));
+        storeFirst(out + i, n - i, _mm256_mul_ps(_mm256_add_ps(u, one), swish));
+    }
+}
+
 void add(float* dst, const float* src, size_t n) noexcept {
     for (size_t i = 0; i < n; i += 8) {
         storeFirst(dst + i, n - i,

@@ -19,11 +19,14 @@ void registerAvx2(KernelTable& table) noexcept {
     table.rope_adjacent = avx2::ropeAdjacent;
     table.rope_half_split = avx2::ropeHalfSplit;
     table.swiglu = avx2::swiglu;
+    table.swiglu_oai = avx2::swigluOai;
     table.add = avx2::add;
     table.to_cache = avx2::toCache;
     table.attend_token_tile = avx2::attendTokenTile;
     table.attend_scratch_floats = avx2::attendScratchFloats;
     table.attend = avx2::attend;
+    table.score_scratch_floats = avx2::scoreScratchFloats;
+    table.score_blocks = avx2::scoreBlocks;
     table.arg_max = avx2::argMax;
 }
 

@@ -48,11 +48,15 @@ void ropeHalfSplit(float* x,
                    size_t head_dim,
                    size_t n_pairs) noexcept;
 void swiglu(const float* gate, const float* up, float* out, size_t n) noexcept;
+void swigluOai(
+    const float* gate, const float* up, float* out, size_t n, float alpha, float limit) noexcept;
 void add(float* dst, const float* src, size_t n) noexcept;
 void toCache(CacheType type, const float* src, void* dst, size_t n) noexcept;
 size_t attendTokenTile(size_t n_tokens) noexcept;
 size_t attendScratchFloats(size_t n_heads, size_t n_kv_heads, size_t head_dim) noexcept;
 void attend(const Attend& args) noexcept;
+size_t scoreScratchFloats(size_t n_tokens, size_t n_heads, size_t head_dim) noexcept;
+void scoreBlocks(const ScoreBlocks& args) noexcept;
 size_t argMax(const float* x, size_t n) noexcept;
 
 }  // namespace belvedere::kernels::avx512

@@ -144,6 +144,23 @@ void swiglu(const float* gate, const float* up, float* out, size_t n) noexcept {
     }
 }
 
+void swigluOai(
+    const float* gate, const float* up, float* out, size_t n, float alpha, float limit) noexcept {
+    const __m512 one = _mm512_set1_ps(1.0F);
+    const __m512 highest = _mm512_set1_ps(limit);
+    const __m512 lowest = _mm512_set1_ps(-limit);
+    for (size_t i = 0; i < n; i += 16) {
+        const __mmask16 mask = tailMask(n - i);
+        // Of a NaN and a number, min and max take the second operand.
+        const __m512 g = _mm512_min_ps(highest, _mm512_maskz_loadu_ps(mask, gate + i));
+        const __m512 u =
+            _mm512_max_ps(lowest, _mm512_min_ps(highest, _mm512_maskz_loadu_ps(mask, up + i)));
+        const __m512 e = exp(_mm512_mul_ps(_mm512_set1_ps(-alpha), g));
+        const __m512 swish = _mm512_div_ps(g, _mm512_add_ps(one, e));
+        _mm512_mask_storeu_ps(out + i, mask, _mm512_mul_ps(_mm512_add_ps(u, one), swish));
+    }
+}
+
 void add(float* dst, const float* src, size_t n) noexcept {
     for (size_t i = 0; i < n; i += 16) {
         const __mmask16 mask = tailMask(n - i);

@@ -19,11 +19,14 @@ void registerAvx512(KernelTable& table, CpuExtras extras) noexcept {
     table.rope_adjacent = avx512::ropeAdjacent;
     table.rope_half_split = avx512::ropeHalfSplit;
     table.swiglu = avx512::swiglu;
+    table.swiglu_oai = avx512::swigluOai;
     table.add = avx512::add;
     table.to_cache = avx512::toCache;
     table.attend_token_tile = avx512::attendTokenTile;
     table.attend_scratch_floats = avx512::attendScratchFloats;
     table.attend = avx512::attend;
+    table.score_scratch_floats = avx512::scoreScratchFloats;
+    table.score_blocks = avx512::scoreBlocks;
     table.arg_max = avx512::argMax;
 }
 

@@ -5,16 +5,13 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "kernels/scalar/float_formats.h"
 #include "kernels/scalar/scalar_kernels.h"
 
 namespace belvedere::kernels::scalar {
 namespace {
-
-/// Output elements accumulated at a time, so that the f64 sums stand on the stack; covers any usual
-/// head at once.
-constexpr size_t kDimChunk = 256;
 
 double cacheValue(CacheType type, const void* base, size_t index) {
     switch (type) {
@@ -44,29 +41,70 @@ double score(const Attend& args, const float* q, size_t kv_head, size_t pos) {
     return sum * static_cast<double>(args.scale);
 }
 
-/// One query head over positions [0, n_keys).
-void attendHead(const Attend& args, const float* q, float* out, size_t kv_head, size_t n_keys) {
+/// Calls visit(pos) for the positions of [begin, end) that token t attends to, ascending.
+template <class Visit>
+void forEachKey(
+    const Attend& args, size_t t, size_t kv_head, size_t begin, size_t end, Visit&& visit) {
+    end = std::min(end, args.first_pos + t + 1);
+    if (args.blocks == nullptr) {
+        for (size_t pos = begin; pos < end; ++pos) {
+            visit(pos);
+        }
+        return;
+    }
+    const int32_t* ids = args.blocks + (t * args.n_kv_heads + kv_head) * args.top_k;
+    for (size_t i = 0; i < args.top_k && ids[i] >= 0; ++i) {
+        const size_t first = static_cast<size_t>(ids[i]) * args.block_tokens;
+        const size_t last = std::min(first + args.block_tokens, end);
+        for (size_t pos = std::max(first, begin); pos < last; ++pos) {
+            visit(pos);
+        }
+    }
+}
+
+/// One query head over the keys of [begin, end): out = sum of weights times values, returns the
+/// largest score and the sum of the weights.
+std::pair<double, double> attendHead(
+    const Attend& args, size_t t, size_t head, size_t begin, size_t end, double* out) {
+    const size_t kv_head = head / (args.n_heads / args.n_kv_heads);
+    const float* q = args.q + t * args.q_stride + head * args.head_dim;
     double largest = -std::numeric_limits<double>::infinity();
-    for (size_t pos = 0; pos < n_keys; ++pos) {
-        largest = std::max(largest, score(args, q, kv_head, pos));
-    }
-    for (size_t dim = 0; dim < args.head_dim; dim += kDimChunk) {
-        const size_t n = std::min(kDimChunk, args.head_dim - dim);
-        double sums[kDimChunk] = {};
-        double total = 0;
-        for (size_t pos = 0; pos < n_keys; ++pos) {
-            const double weight = std::exp(score(args, q, kv_head, pos) - largest);
-            const void* page = args.v_pages[pos / kPageTokens];
-            const size_t begin = vectorIndex(args, kv_head, pos) + dim;
-            total += weight;
-            for (size_t i = 0; i < n; ++i) {
-                sums[i] += weight * cacheValue(args.type, page, begin + i);
-            }
+    forEachKey(args, t, kv_head, begin, end,
+               [&](size_t pos) { largest = std::max(largest, score(args, q, kv_head, pos)); });
+    double total = 0;
+    std::fill(out, out + args.head_dim, 0.0);
+    forEachKey(args, t, kv_head, begin, end, [&](size_t pos) {
+        const double weight = std::exp(score(args, q, kv_head, pos) - largest);
+        const void* page = args.v_pages[pos / kPageTokens];
+        const size_t first = vectorIndex(args, kv_head, pos);
+        total += weight;
+        for (size_t i = 0; i < args.head_dim; ++i) {
+            out[i] += weight * cacheValue(args.type, page, first + i);
         }
-        for (size_t i = 0; i < n; ++i) {
-            out[dim + i] = static_cast<float>(sums[i] / total);
+    });
+    return {largest, total};
+}
+
+void attendRow(const Attend& args, size_t t, size_t head, size_t split) {
+    double sums[kMaxHeadDim];
+    if (args.n_splits == 1) {
+        const double total = attendHead(args, t, head, 0, SIZE_MAX, sums).second;
+        float* out = args.out + t * args.out_stride + head * args.head_dim;
+        for (size_t i = 0; i < args.head_dim; ++i) {
+            out[i] = static_cast<float>(sums[i] / total);
         }
+        return;
     }
+    const size_t n_keys = splitKeys(args.first_pos + args.n_tokens, args.n_splits);
+    const auto [largest, total] =
+        attendHead(args, t, head, split * n_keys, (split + 1) * n_keys, sums);
+    float* partial = args.partials + ((split * args.n_tokens + t) * args.n_heads + head) *
+                                         (args.head_dim + kPartialFacts);
+    for (size_t i = 0; i < args.head_dim; ++i) {
+        partial[i] = static_cast<float>(sums[i]);
+    }
+    partial[args.head_dim] = static_cast<float>(largest);
+    partial[args.head_dim + 1] = static_cast<float>(total);
 }
 
 }  // namespace
@@ -86,14 +124,43 @@ void attend(const Attend& args) noexcept {
     const size_t group = args.n_heads / args.n_kv_heads;
     for (size_t item = args.item_begin; item < args.item_end; ++item) {
         const size_t kv_head = item % args.n_kv_heads;
-        const size_t t_begin = item / args.n_kv_heads * tile;
+        const size_t split = item / args.n_kv_heads % args.n_splits;
+        const size_t t_begin = item / args.n_kv_heads / args.n_splits * tile;
         const size_t t_end = std::min(t_begin + tile, args.n_tokens);
         for (size_t t = t_begin; t < t_end; ++t) {
-            for (size_t h = kv_head * group; h < (kv_head + 1) * group; ++h) {
-                attendHead(args, args.q + t * args.q_stride + h * args.head_dim,
-                           args.out + t * args.out_stride + h * args.head_dim, kv_head,
-                           args.first_pos + t + 1);
+            for (size_t head = kv_head * group; head < (kv_head + 1) * group; ++head) {
+                attendRow(args, t, head, split);
             }
+        }
+    }
+}
+
+void mergeAttend(const Attend& args, size_t row_begin, size_t row_end) noexcept {
+    const size_t n_rows = args.n_tokens * args.n_heads;
+    const size_t width = args.head_dim + kPartialFacts;
+    for (size_t row = row_begin; row < row_end; ++row) {
+        float largest = -std::numeric_limits<float>::infinity();
+        for (size_t split = 0; split < args.n_splits; ++split) {
+            const float* partial = args.partials + (split * n_rows + row) * width;
+            largest = std::max(largest, partial[args.head_dim]);
+        }
+        float sums[kMaxHeadDim] = {};
+        float total = 0;
+        for (size_t split = 0; split < args.n_splits; ++split) {
+            const float* partial = args.partials + (split * n_rows + row) * width;
+            if (partial[args.head_dim + 1] <= 0.0F) {
+                continue;
+            }
+            const float factor = std::exp(partial[args.head_dim] - largest);
+            total += factor * partial[args.head_dim + 1];
+            for (size_t i = 0; i < args.head_dim; ++i) {
+                sums[i] += factor * partial[i];
+            }
+        }
+        float* out =
+            args.out + row / args.n_heads * args.out_stride + row % args.n_heads * args.head_dim;
+        for (size_t i = 0; i < args.head_dim; ++i) {
+            out[i] = sums[i] / total;
         }
     }
 }

@@ -89,6 +89,16 @@ void swiglu(const float* gate, const float* up, float* out, size_t n) noexcept {
     }
 }
 
+void swigluOai(
+    const float* gate, const float* up, float* out, size_t n, float alpha, float limit) noexcept {
+    for (size_t i = 0; i < n; ++i) {
+        const auto g = static_cast<double>(gate[i] > limit ? limit : gate[i]);
+        const auto u = static_cast<double>(up[i] > limit ? limit : up[i] < -limit ? -limit : up[i]);
+        const double swish = g / (1.0 + std::exp(-static_cast<double>(alpha) * g));
+        out[i] = static_cast<float>((u + 1.0) * swish);
+    }
+}
+
 void add(float* dst, const float* src, size_t n) noexcept {
     for (size_t i = 0; i < n; ++i) {
         dst[i] += src[i];

@@ -19,11 +19,16 @@ void registerScalar(KernelTable& table) noexcept {
     table.rope_adjacent = scalar::ropeAdjacent;
     table.rope_half_split = scalar::ropeHalfSplit;
     table.swiglu = scalar::swiglu;
+    table.swiglu_oai = scalar::swigluOai;
     table.add = scalar::add;
     table.to_cache = scalar::toCache;
     table.attend_token_tile = scalar::attendTokenTile;
     table.attend_scratch_floats = scalar::attendScratchFloats;
     table.attend = scalar::attend;
+    table.merge_attend = scalar::mergeAttend;
+    table.score_scratch_floats = scalar::scoreScratchFloats;
+    table.score_blocks = scalar::scoreBlocks;
+    table.select_blocks = scalar::selectBlocks;
     table.arg_max = scalar::argMax;
 }
 

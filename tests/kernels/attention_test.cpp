@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <limits>
+#include <set>
 
 #include "tests/kernels/kernel_test.h"
 
@@ -64,19 +65,58 @@ Input makeInput(const Scene& scene, float poison) {
     return in;
 }
 
-std::vector<float> attend(
-    const KernelTable& k, const Scene& scene, const Input& in, bool exact, size_t items_per_call) {
+/// Blocks chosen for each token and KV head, and how the keys are split.
+struct Choice {
+    std::vector<int32_t> ids;
+    size_t top_k = 0;
+    size_t block_tokens = 0;
+    size_t n_splits = 1;
+};
+
+std::vector<float> attend(const KernelTable& k,
+                          const Scene& scene,
+                          const Input& in,
+                          bool exact,
+                          size_t items_per_call,
+                          const Choice& choice = {}) {
     const size_t stride = scene.n_heads * scene.head_dim;
     std::vector<float> out(scene.n_tokens * stride, -9);
     std::vector<float> scratch(
         k.attend_scratch_floats(scene.n_heads, scene.n_kv_heads, scene.head_dim));
     const size_t tile = k.attend_token_tile(scene.n_tokens);
-    const size_t n_items = (scene.n_tokens + tile - 1) / tile * scene.n_kv_heads;
+    const size_t n_items = (scene.n_tokens + tile - 1) / tile * choice.n_splits * scene.n_kv_heads;
+    const size_t n_rows = scene.n_tokens * scene.n_heads;
+    std::vector<float> partials(choice.n_splits * n_rows * (scene.head_dim + kPartialFacts), -9);
+    Attend args = {.type = scene.type,
+                   .q = in.q.data(),
+                   .q_stride = stride,
+                   .k_pages = in.k_pages.data(),
+                   .v_pages = in.v_pages.data(),
+                   .out = out.data(),
+                   .out_stride = stride,
+                   .n_tokens = scene.n_tokens,
+                   .first_pos = scene.first_pos,
+                   .n_heads = scene.n_heads,
+                   .n_kv_heads = scene.n_kv_heads,
+                   .head_dim = scene.head_dim,
+                   .scale = 1.0F / std::sqrt(static_cast<float>(scene.head_dim)),
+                   .exact = exact,
+                   .scratch = scratch.data(),
+                   .item_begin = 0,
+                   .item_end = 0,
+                   .blocks = choice.ids.empty() ? nullptr : choice.ids.data(),
+                   .top_k = choice.top_k,
+                   .block_tokens = choice.block_tokens,
+                   .n_splits = choice.n_splits,
+                   .partials = partials.data()};
     for (size_t begin = 0; begin < n_items; begin += items_per_call) {
-        k.attend({scene.type, in.q.data(), stride, in.k_pages.data(), in.v_pages.data(), out.data(),
-                  stride, scene.n_tokens, scene.first_pos, scene.n_heads, scene.n_kv_heads,
-                  scene.head_dim, 1.0F / std::sqrt(static_cast<float>(scene.head_dim)), exact,
-                  scratch.data(), begin, std::min(begin + items_per_call, n_items)});
+        args.item_begin = begin;
+        args.item_end = std::min(begin + items_per_call, n_items);
+        k.attend(args);
+    }
+    if (choice.n_splits > 1) {
+        k.merge_attend(args, 0, n_rows / 2);
+        k.merge_attend(args, n_rows / 2, n_rows);
     }
     return out;
 }
@@ -162,6 +202,67 @@ TEST_P(Attention, LargeScoresDoNotOverflow) {
     }
     EXPECT_NMSE_BELOW(attend(table(), scene, in, true, 1000),
                       attend(scalar(), scene, in, true, 1000), 1e-5);
+}
+
+/// A random choice: each token's own block, and others it sees, ascending.
+Choice randomChoice(const Scene& scene, size_t block_tokens, size_t top_k) {
+    Choice choice{{}, top_k, block_tokens, 1};
+    Random random(block_tokens + scene.first_pos);
+    for (size_t t = 0; t < scene.n_tokens; ++t) {
+        const size_t own = (scene.first_pos + t) / block_tokens;
+        for (size_t head = 0; head < scene.n_kv_heads; ++head) {
+            std::set<int32_t> ids = {static_cast<int32_t>(own)};
+            for (size_t i = 1; i < top_k; ++i) {
+                ids.insert(static_cast<int32_t>(random.below(own + 1)));
+            }
+            choice.ids.insert(choice.ids.end(), ids.begin(), ids.end());
+            choice.ids.resize((t * scene.n_kv_heads + head + 1) * top_k, -1);
+        }
+    }
+    return choice;
+}
+
+TEST_P(Attention, OverChosenBlocksMatchesTheScalarVersion) {
+    for (const size_t block_tokens : {size_t{8}, size_t{16}, size_t{128}, size_t{256}}) {
+        for (Scene scene : scenes()) {
+            scene.first_pos += 400;
+            const Input in = makeInput(scene, std::numeric_limits<float>::quiet_NaN());
+            Choice choice = randomChoice(scene, block_tokens, 4);
+            const std::vector<float> expected = attend(scalar(), scene, in, true, 1000, choice);
+            EXPECT_NMSE_BELOW(attend(table(), scene, in, true, 1000, choice), expected, 1e-11);
+            choice.n_splits = 3;
+            EXPECT_NMSE_BELOW(attend(table(), scene, in, true, 1, choice), expected, 1e-11);
+        }
+    }
+}
+
+TEST_P(Attention, OverAllBlocksIsDense) {
+    for (const Scene& scene : scenes()) {
+        const Input in = makeInput(scene, 0);
+        const size_t n_blocks = (scene.first_pos + scene.n_tokens + 15) / 16;
+        Choice choice{{}, n_blocks, 16, 1};
+        for (size_t t = 0; t < scene.n_tokens; ++t) {
+            const size_t own = (scene.first_pos + t) / 16;
+            for (size_t head = 0; head < scene.n_kv_heads; ++head) {
+                for (size_t block = 0; block < n_blocks; ++block) {
+                    choice.ids.push_back(block <= own ? static_cast<int32_t>(block) : -1);
+                }
+            }
+        }
+        EXPECT_NMSE_BELOW(attend(table(), scene, in, true, 1000, choice),
+                          attend(scalar(), scene, in, true, 1000), 1e-11);
+    }
+}
+
+TEST_P(Attention, SplitsOfKeysJoinToTheWhole) {
+    for (const Scene& scene : scenes()) {
+        const Input in = makeInput(scene, std::numeric_limits<float>::quiet_NaN());
+        const std::vector<float> expected = attend(scalar(), scene, in, true, 1000);
+        for (const size_t n_splits : {size_t{2}, size_t{5}, size_t{16}}) {
+            const Choice choice{{}, 0, 0, n_splits};
+            EXPECT_NMSE_BELOW(attend(table(), scene, in, true, 2, choice), expected, 1e-11);
+        }
+    }
 }
 
 BV_FOR_EVERY_ISA(Attention);

@@ -127,6 +127,41 @@ TEST_P(Elementwise, SwigluOverTheWholeRange) {
     EXPECT_TRUE(std::isnan(nan[0]) && std::isnan(nan[19]));
 }
 
+TEST_P(Elementwise, SwigluOaiClampsGateAboveAndUpOnBothSides) {
+    std::vector<float> gate;
+    std::vector<float> up;
+    for (const float g : {-200.0F, -20.0F, -1.0F, 0.0F, 0.5F, 6.9F, 7.0F, 7.1F, 20.0F, 1e30F}) {
+        for (const float u : {-20.0F, -7.0F, -1.0F, 0.0F, 0.3F, 6.9F, 7.0F, 20.0F}) {
+            gate.push_back(g);
+            up.push_back(u);
+        }
+    }
+    std::vector<float> actual(gate.size());
+    table().swiglu_oai(gate.data(), up.data(), actual.data(), gate.size(), 1.702F, 7.0F);
+    for (size_t i = 0; i < gate.size(); ++i) {
+        const auto g = std::min(static_cast<double>(gate[i]), 7.0);
+        const auto u = std::clamp(static_cast<double>(up[i]), -7.0, 7.0);
+        const double expected = (u + 1) * g / (1 + std::exp(-static_cast<double>(1.702F) * g));
+        EXPECT_NEAR(static_cast<double>(actual[i]), expected, 1e-6 * std::fabs(expected) + 1e-30)
+            << gate[i] << ' ' << up[i];
+    }
+    std::vector<float> nan(20, kNaN);
+    table().swiglu_oai(nan.data(), actual.data(), actual.data(), nan.size(), 1.702F, 7.0F);
+    EXPECT_TRUE(std::isnan(actual[0]) && std::isnan(actual[19]));
+}
+
+TEST_P(Elementwise, SwigluOaiAtEveryLength) {
+    const std::vector<float> gate = Random(11).normals(100);
+    const std::vector<float> up = Random(12).normals(100);
+    forEveryLength([&](size_t n, size_t a, size_t b) {
+        std::vector<float> actual(100, -7);
+        std::vector<float> expected(100, -7);
+        table().swiglu_oai(gate.data() + a, up.data() + b, actual.data() + b, n, 1.7F, 1.5F);
+        scalar().swiglu_oai(gate.data() + a, up.data() + b, expected.data() + b, n, 1.7F, 1.5F);
+        EXPECT_NMSE_BELOW(actual, expected, 1e-12);
+    });
+}
+
 TEST_P(Elementwise, Add) {
     const std::vector<float> src = Random(7).normals(100);
     const std::vector<float> before = Random(8).normals(100);

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// What attention and the index branch of MSA are made of: 64 keys of a page as f32, small products
+// of f32 matrices, a softmax that is kept up to date. For files compiled with this instruction set
+// only: everything has internal linkage.
+
+#include <immintrin.h>
+
+#include "kernels/avx2/vectors.h"
+#include "kernels/key_walk.h"
+
+namespace belvedere::kernels::avx2 {
+namespace {
+
+constexpr size_t kKeys = kWalkKeys;
+/// Rows and vectors of the product's accumulators: 12 of the 16 registers.
+constexpr size_t kRows = 6;
+constexpr size_t kVectors = 2;
+
+inline size_t paddedDim(size_t head_dim) {
+    return (head_dim + 15) / 16 * 16;
+}
+
+/// The parts of a worker's scratch.
+struct Scratch {
+    float* q;        ///< [M, D], times the scale
+    float* out;      ///< [M, D]
+    float* p;        ///< [M, 64]: scores, then weights
+    float* keys;     ///< [D, 64]
+    float* values;   ///< [64, D]
+    float* largest;  ///< [M]
+    float* sum;      ///< [M]
+};
+
+inline Scratch divide(float* scratch, size_t n_rows, size_t dim) {
+    const auto address = reinterpret_cast<uintptr_t>(scratch);
+    float* next = scratch + (64 - address % 64) % 64 / sizeof(float);
+    const auto take = [&next](size_t n) {
+        float* part = next;
+        next += (n + 15) / 16 * 16;
+        return part;
+    };
+    Scratch s{};
+    s.q = take(n_rows * dim);
+    s.out = take(n_rows * dim);
+    s.p = take(n_rows * kKeys);
+    s.keys = take(dim * kKeys);
+    s.values = take(kKeys * dim);
+    s.largest = take(n_rows);
+    s.sum = take(n_rows);
+    return s;
+}
+
+/// Elements [i, i + 8) of a vector of head_dim elements as f32; 0 behind its end, whose memory is
+/// not read.
+template <CacheType kType>
+__m256 loadCache(const uint8_t* vector, size_t i, size_t head_dim) {
+    if (i >= head_dim) {
+        return _mm256_setzero_ps();
+    }
+    const size_t n = head_dim - i;
+    if constexpr (kType == CacheType::F32) {
+        return loadFirst(reinterpret_cast<const float*>(vector) + i, n);
+    } else {
+        uint16_t last[8] = {};
+        const auto* from = reinterpret_cast<const uint16_t*>(vector) + i;
+        if (n < 8) {
+            __builtin_memcpy(last, from, 2 * n);
+            from = last;
+        }
+        const __m128i halves = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
+        if constexpr (kType == CacheType::F16) {
+            return _mm256_cvtph_ps(halves);
+        } else {
+            return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(halves), 16));
+        }
+    }
+}
+
+/// n keys, head_dim apart, into [D, 64]; the rest is 0.
+template <CacheType kType>
+void loadKeys(const uint8_t* from, size_t n, size_t head_dim, float* to) {
+    const size_t vector_bytes = head_dim * (kType == CacheType::F32 ? 4 : 2);
+    for (size_t key = 0; key < kKeys; key += 8) {
+        for (size_t i = 0; i < head_dim; i += 8) {
+            __m256 rows[8];
+#pragma GCC unroll 8
+            for (size_t k = 0; k < 8; ++k) {
+                rows[k] = key + k < n
+                              ? loadCache<kType>(from + (key + k) * vector_bytes, i, head_dim)
+                              : _mm256_setzero_ps();
+            }
+            transpose8(rows, to + i * kKeys + key, kKeys);
+        }
+    }
+}
+
+/// n values, head_dim apart, into [64, D]; the rest is 0.
+template <CacheType kType>
+void loadValues(const uint8_t* from, size_t n, size_t head_dim, float* to) {
+    const size_t vector_bytes = head_dim * (kType == CacheType::F32 ? 4 : 2);
+    const size_t dim = paddedDim(head_dim);
+    for (size_t key = 0; key < kKeys; ++key) {
+        for (size_t i = 0; i < dim; i += 8) {
+            const __m256 v = key < n ? loadCache<kType>(from + key * vector_bytes, i, head_dim)
+                                     : _mm256_setzero_ps();
+            _mm256_store_ps(to + key * dim + i, v);
+        }
+    }
+}
+
+/// c [kR, 8 kV] = a [kR, n] b [n, 8 kV], added to what is there where `add`.
+template <size_t kR, size_t kV>
+void multiplyBlock(const float* a,
+                   size_t a_stride,
+                   const float* b,
+                   size_t b_stride,
+                   size_t n,
+                   float* c,
+                   size_t c_stride,
+                   bool add) {
+    __m256 acc[kR][kV];
+#pragma GCC unroll 6
+    for (size_t r = 0; r < kR; ++r) {
+#pragma GCC unroll 2
+        for (size_t v = 0; v < kV; ++v) {
+            acc[r][v] = add ? _mm256_load_ps(c + r * c_stride + 8 * v) : _mm256_setzero_ps();
+        }
+    }
+    for (size_t i = 0; i < n; ++i) {
+        __m256 row[kV];
+#pragma GCC unroll 2
+        for (size_t v = 0; v < kV; ++v) {
+            row[v] = _mm256_load_ps(b + i * b_stride + 8 * v);
+        }
+#pragma GCC unroll 6
+        for (size_t r = 0; r < kR; ++r) {
+            const __m256 factor = _mm256_broadcast_ss(a + r * a_stride + i);
+#pragma GCC unroll 2
+            for (size_t v = 0; v < kV; ++v) {
+                acc[r][v] = _mm256_fmadd_ps(factor, row[v], acc[r][v]);
+            }
+        }
+    }
+#pragma GCC unroll 6
+    for (size_t r = 0; r < kR; ++r) {
+#pragma GCC unroll 2
+        for (size_t v = 0; v < kV; ++v) {
+            _mm256_store_ps(c + r * c_stride + 8 * v, acc[r][v]);
+        }
+    }
+}
+
+/// One matrix of rows, `n_cols` a multiple of 16.
+struct Rows {
+    float* data;
+    size_t stride;
+};
+
+/// The same, only read.
+struct ConstRows {
+    const float* data;
+    size_t stride;
+};
+
+template <size_t kR>
+void multiplyRows(ConstRows a, ConstRows b, size_t n, Rows c, size_t n_cols, bool add) {
+    for (size_t col = 0; col < n_cols; col += 8 * kVectors) {
+        multiplyBlock<kR, kVectors>(a.data, a.stride, b.data + col, b.stride, n, c.data + col,
+                                    c.stride, add);
+    }
+}
+
+/// c [n_rows, n_cols] = a [n_rows, n] b [n, n_cols] (+ c).
+inline void multiply(
+    ConstRows a, ConstRows b, size_t n, Rows c, size_t n_rows, size_t n_cols, bool add) {
+    while (n_rows >= kRows) {
+        multiplyRows<kRows>(a, b, n, c, n_cols, add);
+        a.data += kRows * a.stride;
+        c.data += kRows * c.stride;
+        n_rows -= kRows;
+    }
+    switch (n_rows) {
+        case 5:
+            return multiplyRows<5>(a, b, n, c, n_cols, add);
+        case 4:
+            return multiplyRows<4>(a, b, n, c, n_cols, add);
+        case 3:
+            return multiplyRows<3>(a, b, n, c, n_cols, add);
+        case 2:
+            return multiplyRows<2>(a, b, n, c, n_cols, add);
+        case 1:
+            return multiplyRows<1>(a, b, n, c, n_cols, add);
+        default:
+            return;
+    }
+}
+
+/// The largest of n > 0 floats; NaN are left out, -inf where all are.
+inline float largestOfRow(const float* p, size_t n) {
+    const __m256 lowest = _mm256_set1_ps(-__builtin_inff());
+    __m256 largest = lowest;
+    for (size_t i = 0; i < n; i += 8) {
+        const __m256 v = _mm256_blendv_ps(lowest, loadFirst(p + i, n - i),
+                                          _mm256_castsi256_ps(firstLanes(n - i)));
+        // Of a NaN and a number, max takes the second operand.
+        largest = _mm256_max_ps(v, largest);
+    }
+    return largestOf(largest);
+}
+
+/// Scores of one row into weights; its sum, its largest score and its output so far follow. Keys
+/// from n_valid on do not count.
+inline void softmaxRow(const Scratch& s, size_t m, size_t dim, size_t n_valid) {
+    const __m256 lowest = _mm256_set1_ps(-__builtin_inff());
+    float* p = s.p + m * kKeys;
+    __m256 largest = lowest;
+    for (size_t i = 0; i < kKeys; i += 8) {
+        const __m256 valid = _mm256_castsi256_ps(firstLanes(n_valid > i ? n_valid - i : 0));
+        const __m256 scores = _mm256_blendv_ps(lowest, _mm256_load_ps(p + i), valid);
+        _mm256_store_ps(p + i, scores);
+        largest = _mm256_max_ps(largest, scores);
+    }
+    const float before = s.largest[m];
+    const float block_largest = largestOf(largest);
+    const float now = block_largest > before ? block_largest : before;
+    const __m256 subtract = _mm256_set1_ps(now);
+    __m256 sum = _mm256_setzero_ps();
+    for (size_t i = 0; i < kKeys; i += 8) {
+        const __m256 valid = _mm256_castsi256_ps(firstLanes(n_valid > i ? n_valid - i : 0));
+        const __m256 weight =
+            _mm256_and_ps(valid, exp(_mm256_sub_ps(_mm256_load_ps(p + i), subtract)));
+        _mm256_store_ps(p + i, weight);
+        sum = _mm256_add_ps(sum, weight);
+    }
+    const float block_sum = sumOf(sum);
+    if (now == before) {
+        s.sum[m] += block_sum;
+        return;
+    }
+    const __m256 shrink = exp(_mm256_set1_ps(before - now));
+    s.sum[m] = s.sum[m] * _mm256_cvtss_f32(shrink) + block_sum;
+    s.largest[m] = now;
+    for (size_t i = 0; i < dim; i += 8) {
+        float* out = s.out + m * dim + i;
+        _mm256_store_ps(out, _mm256_mul_ps(_mm256_load_ps(out), shrink));
+    }
+}
+
+}  // namespace
+}  // namespace belvedere::kernels::avx2

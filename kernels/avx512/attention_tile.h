@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// What attention and the index branch of MSA are made of: 64 keys of a page as f32, small products
+// of f32 matrices, a softmax that is kept up to date. For files compiled with this instruction set
+// only: everything has internal linkage.
+
+#include <immintrin.h>
+
+#include "kernels/avx512/exp.h"
+#include "kernels/avx512/transpose.h"
+#include "kernels/key_walk.h"
+
+namespace belvedere::kernels::avx512 {
+namespace {
+
+constexpr size_t kKeys = kWalkKeys;
+/// Rows and vectors of the product's accumulators: 24 of the 32 registers.
+constexpr size_t kRows = 6;
+constexpr size_t kVectors = 4;
+
+inline size_t paddedDim(size_t head_dim) {
+    return (head_dim + 15) / 16 * 16;
+}
+
+inline __mmask16 firstLanes(size_t n) {
+    return static_cast<__mmask16>(n >= 16 ? 0xffffU : (1U << n) - 1U);
+}
+
+/// The parts of a worker's scratch.
+struct Scratch {
+    float* q;        ///< [M, D], times the scale
+    float* out;      ///< [M, D]
+    float* p;        ///< [M, 64]: scores, then weights
+    float* keys;     ///< [D, 64]
+    float* values;   ///< [64, D]
+    float* largest;  ///< [M]
+    float* sum;      ///< [M]
+};
+
+inline Scratch divide(float* scratch, size_t n_rows, size_t dim) {
+    const auto address = reinterpret_cast<uintptr_t>(scratch);
+    float* next = scratch + (64 - address % 64) % 64 / sizeof(float);
+    const auto take = [&next](size_t n) {
+        float* part = next;
+        next += (n + 15) / 16 * 16;
+        return part;
+    };
+    Scratch s{};
+    s.q = take(n_rows * dim);
+    s.out = take(n_rows * dim);
+    s.p = take(n_rows * kKeys);
+    s.keys = take(dim * kKeys);
+    s.values = take(kKeys * dim);
+    s.largest = take(n_rows);
+    s.sum = take(n_rows);
+    return s;
+}
+
+/// Elements [i, i + 16) of a vector of the cache as f32; lanes outside `mask` are 0 and their
+/// memory is not read.
+template <CacheType kType>
+__m512 loadCache(const void* vector, size_t i, __mmask16 mask) {
+    if constexpr (kType == CacheType::F32) {
+        return _mm512_maskz_loadu_ps(mask, static_cast<const float*>(vector) + i);
+    } else {
+        const __m256i halves =
+            _mm256_maskz_loadu_epi16(mask, static_cast<const uint16_t*>(vector) + i);
+        if constexpr (kType == CacheType::F16) {
+            return _mm512_cvtph_ps(halves);
+        } else {
+            return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(halves), 16));
+        }
+    }
+}
+
+/// n keys, head_dim apart, into [D, 64]; the rest is 0.
+template <CacheType kType>
+void loadKeys(const uint8_t* from, size_t n, size_t head_dim, float* to) {
+    const size_t vector_bytes = head_dim * (kType == CacheType::F32 ? 4 : 2);
+    for (size_t key = 0; key < kKeys; key += 16) {
+        for (size_t i = 0; i < head_dim; i += 16) {
+            __m512 rows[16];
+            const __mmask16 mask = firstLanes(head_dim - i);
+#pragma GCC unroll 16
+            for (size_t k = 0; k < 16; ++k) {
+                const bool valid = key + k < n;
+                rows[k] = loadCache<kType>(valid ? from + (key + k) * vector_bytes : from, i,
+                                           valid ? mask : __mmask16{0});
+            }
+            transpose16(rows, to + i * kKeys + key, kKeys);
+        }
+    }
+}
+
+/// n values, head_dim apart, into [64, D]; the rest is 0.
+template <CacheType kType>
+void loadValues(const uint8_t* from, size_t n, size_t head_dim, float* to) {
+    const size_t vector_bytes = head_dim * (kType == CacheType::F32 ? 4 : 2);
+    const size_t dim = paddedDim(head_dim);
+    for (size_t key = 0; key < kKeys; ++key) {
+        for (size_t i = 0; i < dim; i += 16) {
+            const __mmask16 mask = key < n ? firstLanes(head_dim - i) : __mmask16{0};
+            _mm512_store_ps(to + key * dim + i,
+                            loadCache<kType>(key < n ? from + key * vector_bytes : from, i, mask));
+        }
+    }
+}
+
+/// c [kR, 16 kV] = a [kR, n] b [n, 16 kV], added to what is there where `add`.
+template <size_t kR, size_t kV>
+void multiplyBlock(const float* a,
+                   size_t a_stride,
+                   const float* b,
+                   size_t b_stride,
+                   size_t n,
+                   float* c,
+                   size_t c_stride,
+                   bool add) {
+    __m512 acc[kR][kV];
+#pragma GCC unroll 6
+    for (size_t r = 0; r < kR; ++r) {
+#pragma GCC unroll 4
+        for (size_t v = 0; v < kV; ++v) {
+            acc[r][v] = add ? _mm512_load_ps(c + r * c_stride + 16 * v) : _mm512_setzero_ps();
+        }
+    }
+    for (size_t i = 0; i < n; ++i) {
+        __m512 row[kV];
+#pragma GCC unroll 4
+        for (size_t v = 0; v < kV; ++v) {
+            row[v] = _mm512_load_ps(b + i * b_stride + 16 * v);
+        }
+#pragma GCC unroll 6
+        for (size_t r = 0; r < kR; ++r) {
+            const __m512 factor = _mm512_set1_ps(a[r * a_stride + i]);
+#pragma GCC unroll 4
+            for (size_t v = 0; v < kV; ++v) {
+                acc[r][v] = _mm512_fmadd_ps(factor, row[v], acc[r][v]);
+            }
+        }
+    }
+#pragma GCC unroll 6
+    for (size_t r = 0; r < kR; ++r) {
+#pragma GCC unroll 4
+        for (size_t v = 0; v < kV; ++v) {
+            _mm512_store_ps(c + r * c_stride + 16 * v, acc[r][v]);
+        }
+    }
+}
+
+/// One matrix of rows, `n_cols` a multiple of 16.
+struct Rows {
+    float* data;
+    size_t stride;
+};
+
+/// The same, only read.
+struct ConstRows {
+    const float* data;
+    size_t stride;
+};
+
+template <size_t kR>
+void multiplyRows(ConstRows a, ConstRows b, size_t n, Rows c, size_t n_cols, bool add) {
+    for (size_t col = 0; col < n_cols; col += 16 * kVectors) {
+        switch (n_cols - col >= 16 * kVectors ? kVectors : (n_cols - col) / 16) {
+            case 4:
+                multiplyBlock<kR, 4>(a.data, a.stride, b.data + col, b.stride, n, c.data + col,
+                                     c.stride, add);
+                break;
+            case 3:
+                multiplyBlock<kR, 3>(a.data, a.stride, b.data + col, b.stride, n, c.data + col,
+                                     c.stride, add);
+                break;
+            case 2:
+                multiplyBlock<kR, 2>(a.data, a.stride, b.data + col, b.stride, n, c.data + col,
+                                     c.stride, add);
+                break;
+            default:
+                multiplyBlock<kR, 1>(a.data, a.stride, b.data + col, b.stride, n, c.data + col,
+                                     c.stride, add);
+                break;
+        }
+    }
+}
+
+/// c [n_rows, n_cols] = a [n_rows, n] b [n, n_cols] (+ c).
+inline void multiply(
+    ConstRows a, ConstRows b, size_t n, Rows c, size_t n_rows, size_t n_cols, bool add) {
+    while (n_rows >= kRows) {
+        multiplyRows<kRows>(a, b, n, c, n_cols, add);
+        a.data += kRows * a.stride;
+        c.data += kRows * c.stride;
+        n_rows -= kRows;
+    }
+    switch (n_rows) {
+        case 5:
+            return multiplyRows<5>(a, b, n, c, n_cols, add);
+        case 4:
+            return multiplyRows<4>(a, b, n, c, n_cols, add);
+        case 3:
+            return multiplyRows<3>(a, b, n, c, n_cols, add);
+        case 2:
+            return multiplyRows<2>(a, b, n, c, n_cols, add);
+        case 1:
+            return multiplyRows<1>(a, b, n, c, n_cols, add);
+        default:
+            return;
+    }
+}
+
+/// The largest of n > 0 floats; NaN are left out, -inf where all are.
+inline float largestOfRow(const float* p, size_t n) {
+    __m512 largest = _mm512_set1_ps(-__builtin_inff());
+    for (size_t i = 0; i < n; i += 16) {
+        // Of a NaN and a number, max takes the second operand.
+        largest = _mm512_max_ps(_mm512_mask_loadu_ps(largest, firstLanes(n - i), p + i), largest);
+    }
+    return _mm512_reduce_max_ps(largest);
+}
+
+/// Scores of one row into weights; its sum, its largest score and its output so far follow. Keys
+/// from n_valid on do not count.
+inline void softmaxRow(const Scratch& s, size_t m, size_t dim, size_t n_valid) {
+    const __m512 lowest = _mm512_set1_ps(-__builtin_inff());
+    float* p = s.p + m * kKeys;
+    __m512 scores[kKeys / 16];
+    __m512 largest = lowest;
+#pragma GCC unroll 4
+    for (size_t v = 0; v < kKeys / 16; ++v) {
+        const __mmask16 mask = firstLanes(n_valid > 16 * v ? n_valid - 16 * v : 0);
+        scores[v] = _mm512_mask_loadu_ps(lowest, mask, p + 16 * v);
+        largest = _mm512_max_ps(largest, scores[v]);
+    }
+    const float before = s.largest[m];
+    const float block_largest = _mm512_reduce_max_ps(largest);
+    const float now = block_largest > before ? block_largest : before;
+    const __m512 subtract = _mm512_set1_ps(now);
+    __m512 sum = _mm512_setzero_ps();
+#pragma GCC unroll 4
+    for (size_t v = 0; v < kKeys / 16; ++v) {
+        const __mmask16 mask = firstLanes(n_valid > 16 * v ? n_valid - 16 * v : 0);
+        const __m512 weight = _mm512_maskz_mov_ps(mask, exp(_mm512_sub_ps(scores[v], subtract)));
+        _mm512_store_ps(p + 16 * v, weight);
+        sum = _mm512_add_ps(sum, weight);
+    }
+    const float block_sum = _mm512_reduce_add_ps(sum);
+    if (now == before) {
+        s.sum[m] += block_sum;
+        return;
+    }
+    const __m512 shrink = exp(_mm512_set1_ps(before - now));
+    s.sum[m] = s.sum[m] * _mm512_cvtss_f32(shrink) + block_sum;
+    s.largest[m] = now;
+    for (size_t i = 0; i < dim; i += 16) {
+        float* out = s.out + m * dim + i;
+        _mm512_store_ps(out, _mm512_mul_ps(_mm512_load_ps(out), shrink));
+    }
+}
+
+}  // namespace
+}  // namespace belvedere::kernels::avx512
