@@ -239,6 +239,8 @@ Result<std::unique_ptr<Engine>> Engine::load(const LoadRequest& request,
     options.compute = config.compute;
     options.cache_type = config.cache_type;
     options.n_threads = config.n_threads;
+    options.index_cache_type = config.index_cache_type;
+    options.attention = config.attention;
     options.context_tokens = config.context_tokens;
     options.max_pass_tokens = config.prefill_chunk;
     std::unique_ptr<Model> model = BV_TRY(Model::load(request, options, progress, stop));

@@ -31,6 +31,9 @@ namespace belvedere::inference {
 /// activations, 16-bit cache).
 enum class Compute { Exact, Fast };
 
+/// How layers with an MSA index branch attend: to the blocks it chooses, or to everything.
+enum class Attention { Msa, Dense };
+
 /// A LoRA adapter in GGUF; `scale` multiplies its lora_a and lora_b products only.
 struct AdapterFile {
     std::string path;
@@ -46,7 +49,9 @@ struct EngineConfig {
     size_t n_threads = 0;       ///< 0: one per core this process may use
     size_t context_tokens = 0;  ///< 0: the model's own window
     Compute compute = Compute::Fast;
-    kernels::CacheType cache_type = kernels::CacheType::F16;  ///< Exact always uses F32
+    kernels::CacheType cache_type = kernels::CacheType::F16;         ///< Exact always uses F32
+    kernels::CacheType index_cache_type = kernels::CacheType::BF16;  ///< of MSA's index keys
+    Attention attention = Attention::Msa;
     size_t cache_budget_bytes = size_t{4} << 30;  ///< sequences idle longest are evicted above it
     size_t prefill_chunk = 512;                   ///< tokens between two looks at the stop token
 };

@@ -128,7 +128,8 @@ Result<ModelInfo> inspectModel(const std::string& path) {
     info.trained_context_tokens = config.context_tokens;
     info.vocab_size = config.vocab_size;
     info.n_layers = config.n_layers;
-    info.cache_bytes_per_token = cacheBytesPerToken(config, EngineConfig().cache_type);
+    info.cache_bytes_per_token =
+        cacheBytesPerToken(config, {EngineConfig().cache_type, EngineConfig().index_cache_type});
     return info;
 }
 

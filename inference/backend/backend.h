@@ -6,11 +6,12 @@
 // later: only await() promises that they are done, and a pass needs it once. One thread at a time
 // (the engine thread), except where a function says otherwise.
 //
-// Three steps are enough for a dense decoder, because each takes along what surrounds it:
+// Four steps are enough for a decoder, because each takes along what surrounds it:
 //     embed     rows of the embedding
-//     project   [RMS norm | SwiGLU] -> products with several matrices (low-rank parts and biases
-//     included) -> [+ residual] attend    [norm of each head] -> RoPE -> cache -> attention
-// MSA adds its index heads to `attend`, MoE a list of matrices chosen per token to `project`.
+//     project   [RMS norm | gate and up] -> products with several matrices (low-rank parts and
+//               biases included) -> [+ residual]
+//     attend    [norm of heads] -> RoPE -> cache -> [index branch: choice of blocks] -> attention
+//     experts   RMS norm -> router -> the chosen experts -> + residual
 
 #include <cstddef>
 #include <cstdint>
@@ -48,6 +49,15 @@ struct LinearView {
     std::vector<float> bias;  ///< [n_rows], or empty
 };
 
+/// A router and the MLPs among which it chooses.
+struct ExpertsView {
+    MatrixView router;               ///< [n_experts, dim], read in f32
+    std::vector<float> choice_bias;  ///< [n_experts], or empty
+    std::vector<MatrixView> gate;    ///< [n_experts] of [ff_dim, dim]
+    std::vector<MatrixView> up;
+    std::vector<MatrixView> down;  ///< [n_experts] of [dim, ff_dim]
+};
+
 /// A linear map where the backend keeps it.
 class DeviceLinear {
   public:
@@ -60,6 +70,11 @@ class DeviceVector {
     virtual ~DeviceVector() = default;
 };
 
+class DeviceExperts {
+  public:
+    virtual ~DeviceExperts() = default;
+};
+
 /// Activations [n_tokens, width] in f32 where the backend keeps them.
 class DeviceBuffer {
   public:
@@ -68,6 +83,19 @@ class DeviceBuffer {
 
 /// kPageTokens tokens of K and V of every layer. A page number; the backend knows the memory.
 using PageId = uint32_t;
+
+/// Index branches: index keys stand in the pages beside K and V, and live and die with them.
+struct IndexShape {
+    size_t n_heads = 0;
+    size_t head_dim = 0;
+    size_t block_tokens = 0;
+    size_t top_k = 0;
+    size_t n_init = 0;
+    size_t n_local = 1;
+    kernels::CacheType cache_type = kernels::CacheType::BF16;
+    std::vector<bool> layers;  ///< [n_layers], true: has one; empty: none has
+    size_t max_blocks = 0;     ///< of the longest sequence
+};
 
 /// What a backend must know before weights arrive.
 struct BackendShape {
@@ -83,6 +111,8 @@ struct BackendShape {
     std::vector<float> rope_frequency;  ///< radians per position of each pair; its size is the
                                         ///< number of rotated pairs
     float attention_scale = 1.0F;
+    IndexShape index;
+    size_t n_experts_used = 0;  ///< of a token; 0: no experts
 };
 
 /// One run of tokens of one sequence.
@@ -90,9 +120,18 @@ struct PassView {
     size_t n_tokens = 0;
     size_t first_pos = 0;
     std::span<const PageId> pages;  ///< cover positions [0, first_pos + n_tokens)
+    /// MSA blocks that may not be chosen (not 0: banned); empty: none. A token's own block always
+    /// is.
+    std::span<const uint8_t> banned_blocks = {};
 };
 
-enum class Prologue { None, RmsNorm, SwiGlu };
+enum class Prologue { None, RmsNorm, SwiGlu, SwiGluOai };
+
+/// Of SwiGluOai.
+struct ActivationLimits {
+    float alpha = 0.0F;
+    float limit = 0.0F;
+};
 
 struct ProjectOutput {
     const DeviceLinear* linear = nullptr;
@@ -109,8 +148,17 @@ struct ProjectStep {
     Prologue prologue = Prologue::None;
     const DeviceVector* norm = nullptr;  ///< RmsNorm: its weight
     float eps = 0.0F;
-    const DeviceBuffer* up = nullptr;  ///< SwiGlu: silu(input) * up
+    const DeviceBuffer* up = nullptr;  ///< SwiGlu: silu(input) * up; SwiGluOai likewise
+    ActivationLimits limits = {};
     std::span<const ProjectOutput> outputs;
+};
+
+/// The index branch of a layer.
+struct IndexStep {
+    DeviceBuffer* q = nullptr;  ///< [n_tokens, n_heads * head_dim] of the index, changed in place
+    DeviceBuffer* k = nullptr;  ///< [n_tokens, head_dim], changed in place
+    const DeviceVector* q_norm = nullptr;  ///< [head_dim]
+    const DeviceVector* k_norm = nullptr;
 };
 
 struct AttendStep {
@@ -118,10 +166,33 @@ struct AttendStep {
     DeviceBuffer* q = nullptr;  ///< [n_tokens, n_heads * head_dim], changed in place
     DeviceBuffer* k = nullptr;  ///< [n_tokens, n_kv_heads * head_dim], changed in place
     const DeviceBuffer* v = nullptr;
-    const DeviceVector* q_norm = nullptr;  ///< [head_dim], nullptr: none
+    /// nullptr: none; [head_dim]: each head by itself; [n_heads * head_dim]: all heads of a token.
+    const DeviceVector* q_norm = nullptr;
     const DeviceVector* k_norm = nullptr;
     float eps = 0.0F;
-    DeviceBuffer* out = nullptr;  ///< [n_tokens, n_heads * head_dim]
+    const IndexStep* index = nullptr;  ///< nullptr: attend to every position
+    DeviceBuffer* out = nullptr;       ///< [n_tokens, n_heads * head_dim]
+};
+
+/// hidden += scale * sum over the chosen experts of weight * expert(norm(hidden)). The weights are
+/// the router's scores of the chosen ones, made to sum to 1; scores are softmax or sigmoid of the
+/// logits; chosen are the n_experts_used largest of score + choice bias, lower ids on ties.
+struct ExpertsStep {
+    const DeviceExperts* experts = nullptr;
+    size_t n_tokens = 0;
+    DeviceBuffer* hidden = nullptr;
+    const DeviceVector* norm = nullptr;
+    float eps = 0.0F;
+    bool router_is_sigmoid = false;  ///< else softmax
+    float scale = 1.0F;
+    Prologue activation = Prologue::SwiGlu;
+    ActivationLimits limits = {};
+};
+
+/// What a router chose in the last pass.
+struct ChosenExperts {
+    std::span<const int32_t> ids;    ///< [n_tokens, n_experts_used], ascending
+    std::span<const float> weights;  ///< the same shape; the sum of each token's is 1
 };
 
 class Backend {
@@ -130,6 +201,7 @@ class Backend {
 
     // Memory. Errors: OutOfMemory.
     virtual Result<std::unique_ptr<DeviceLinear>> addLinear(const LinearView& view) = 0;
+    virtual Result<std::unique_ptr<DeviceExperts>> addExperts(const ExpertsView& view) = 0;
     virtual Result<std::unique_ptr<DeviceVector>> addVector(std::span<const float> values) = 0;
     virtual Result<std::unique_ptr<DeviceBuffer>> addBuffer(size_t n_tokens, size_t width) = 0;
 
@@ -147,11 +219,18 @@ class Backend {
                        DeviceBuffer& out) = 0;
     virtual void project(const ProjectStep& step) = 0;
     virtual void attend(const AttendStep& step) = 0;
+    virtual void experts(const ExpertsStep& step) = 0;
     /// Waits for everything submitted. Errors: Internal with what the device reports.
     virtual Result<void> await() = 0;
     /// Rows of a buffer after await(); valid until the next step. The values may be changed in
     /// place by the caller.
     virtual std::span<float> read(DeviceBuffer& buffer, size_t n_rows) = 0;
+
+    /// Blocks that the index branch of a layer chose in the last pass: [n_tokens, n_heads, top_k],
+    /// ids ascending, -1 behind them. After await(), until the next pass.
+    [[nodiscard]] virtual std::span<const int32_t> chosenBlocks(size_t layer) const = 0;
+    /// The last `experts` step's choice; after await(), until the next one.
+    [[nodiscard]] virtual ChosenExperts chosenExperts() const = 0;
 
     /// While busy, workers may spin between steps. Off when the program is idle.
     virtual void setBusy(bool busy) = 0;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The step `attend` on the CPU: heads are normed, rotated and written to the cache by tokens, then
-// attended by KV heads.
+// The step `attend` on the CPU. In order: heads are normed, rotated and written to the cache by
+// tokens; the index branch scores blocks by pages and chooses by tokens; attention runs by KV heads
+// and, where tokens are few, by ranges of keys.
 #include <algorithm>
 
 #include "inference/backend/cpu_backend.h"
@@ -10,13 +11,17 @@ namespace belvedere::inference {
 namespace {
 
 constexpr size_t kSharedHeadTokens = 4;
+/// A range of keys shorter than this is not worth a meeting.
+constexpr size_t kSplitKeys = 512;
 
 }  // namespace
 
 void CpuBackend::attend(const AttendStep& step) {
     for (size_t i = 0; i < pass_pages_.size(); ++i) {
-        k_pages_[i] = pageData(pass_pages_[i], step.layer, false);
-        v_pages_[i] = pageData(pass_pages_[i], step.layer, true);
+        std::byte* page = pages_[pass_pages_[i]].data();
+        k_pages_[i] = page + pageOffset(step.layer, false);
+        v_pages_[i] = page + pageOffset(step.layer, true);
+        index_pages_[i] = step.index != nullptr ? page + indexOffset(step.layer) : nullptr;
     }
     if (n_tokens_ < kSharedHeadTokens) {
         placeHeads(step, 0, n_tokens_);
@@ -24,29 +29,127 @@ void CpuBackend::attend(const AttendStep& step) {
         pool_.parallelFor(n_tokens_, 1,
                           [&](size_t begin, size_t end, size_t) { placeHeads(step, begin, end); });
     }
+    if (step.index != nullptr) {
+        chooseBlocks(step);
+    }
+    attendHeads(step);
+}
+
+void CpuBackend::attendHeads(const AttendStep& step) {
     const auto& q = static_cast<const CpuBuffer&>(*step.q);
     auto& out = static_cast<CpuBuffer&>(*step.out);
+    const size_t n_positions = first_pos_ + n_tokens_;
+    // By lengths only: the number of threads must not change a bit of the result.
+    const bool is_split = step.index == nullptr && n_tokens_ <= kSplitTokens;
+    const size_t n_splits =
+        is_split ? std::clamp<size_t>(n_positions / kSplitKeys, 1, kMaxSplits) : 1;
+    kernels::Attend args = {
+        .type = shape_.cache_type,
+        .q = q.row(0),
+        .q_stride = q.width,
+        .k_pages = k_pages_.data(),
+        .v_pages = v_pages_.data(),
+        .out = out.row(0),
+        .out_stride = out.width,
+        .n_tokens = n_tokens_,
+        .first_pos = first_pos_,
+        .n_heads = shape_.n_heads,
+        .n_kv_heads = shape_.n_kv_heads,
+        .head_dim = shape_.head_dim,
+        .scale = shape_.attention_scale,
+        .exact = !fast(),
+        .scratch = nullptr,
+        .item_begin = 0,
+        .item_end = 0,
+        .blocks = step.index != nullptr ? blocksOf(step.layer) : nullptr,
+        .top_k = shape_.index.top_k,
+        .block_tokens = shape_.index.block_tokens,
+        .n_splits = n_splits,
+        .partials = partials_.data(),
+    };
     const size_t tile = kernels_.attend_token_tile(n_tokens_);
-    const size_t n_items = (n_tokens_ + tile - 1) / tile * shape_.n_kv_heads;
+    const size_t n_items = (n_tokens_ + tile - 1) / tile * n_splits * shape_.n_kv_heads;
     pool_.parallelFor(n_items, 1, [&](size_t begin, size_t end, size_t worker) {
-        kernels_.attend({.type = shape_.cache_type,
-                         .q = q.row(0),
-                         .q_stride = q.width,
-                         .k_pages = k_pages_.data(),
-                         .v_pages = v_pages_.data(),
-                         .out = out.row(0),
-                         .out_stride = out.width,
-                         .n_tokens = n_tokens_,
-                         .first_pos = first_pos_,
-                         .n_heads = shape_.n_heads,
-                         .n_kv_heads = shape_.n_kv_heads,
-                         .head_dim = shape_.head_dim,
-                         .scale = shape_.attention_scale,
-                         .exact = !fast(),
-                         .scratch = attend_scratch_.data() + worker * attend_scratch_floats_,
-                         .item_begin = begin,
-                         .item_end = end});
+        kernels::Attend slice = args;
+        slice.scratch = attend_scratch_.data() + worker * attend_scratch_floats_;
+        slice.item_begin = begin;
+        slice.item_end = end;
+        kernels_.attend(slice);
     });
+    if (n_splits > 1) {
+        kernels_.merge_attend(args, 0, n_tokens_ * shape_.n_heads);
+    }
+}
+
+int32_t* CpuBackend::blocksOf(size_t layer) {
+    return chosen_blocks_.data() +
+           index_slot_[layer] * shape_.max_tokens * shape_.index.n_heads * shape_.index.top_k;
+}
+
+/// Tokens are taken in tiles, so that the scores of a tile stay near however long the sequence is.
+void CpuBackend::chooseBlocks(const AttendStep& step) {
+    const IndexShape& index = shape_.index;
+    const auto& q = static_cast<const CpuBuffer&>(*step.index->q);
+    const size_t n_blocks = (first_pos_ + n_tokens_ + index.block_tokens - 1) / index.block_tokens;
+    const size_t tile =
+        std::clamp<size_t>(block_scores_.size() / (index.n_heads * n_blocks), 1, n_tokens_);
+    const size_t span = std::max(index.block_tokens, kernels::kPageTokens);
+    for (size_t begin = 0; begin < n_tokens_; begin += tile) {
+        const size_t n_tokens = std::min(tile, n_tokens_ - begin);
+        const size_t n_positions = first_pos_ + begin + n_tokens;
+        // Where all blocks are chosen, nobody reads their scores.
+        const bool has_choice = n_positions > index.top_k * index.block_tokens;
+        if (has_choice) {
+            pool_.parallelFor((n_positions + span - 1) / span, 1,
+                              [&](size_t span_begin, size_t span_end, size_t worker) {
+                                  kernels_.score_blocks({.type = index.cache_type,
+                                                         .q = q.row(begin),
+                                                         .q_stride = q.width,
+                                                         .key_pages = index_pages_.data(),
+                                                         .scores = block_scores_.data(),
+                                                         .n_blocks = n_blocks,
+                                                         .n_tokens = n_tokens,
+                                                         .first_pos = first_pos_ + begin,
+                                                         .n_heads = index.n_heads,
+                                                         .head_dim = index.head_dim,
+                                                         .block_tokens = index.block_tokens,
+                                                         .scratch = score_scratch_.data() +
+                                                                    worker * score_scratch_floats_,
+                                                         .span_begin = span_begin,
+                                                         .span_end = span_end});
+                              });
+        }
+        int32_t* ids = blocksOf(step.layer) + begin * index.n_heads * index.top_k;
+        pool_.parallelFor(n_tokens, 1, [&](size_t token_begin, size_t token_end, size_t) {
+            kernels_.select_blocks(
+                {.scores = block_scores_.data(),
+                 .n_blocks = n_blocks,
+                 .n_tokens = n_tokens,
+                 .first_pos = first_pos_ + begin,
+                 .n_heads = index.n_heads,
+                 .block_tokens = index.block_tokens,
+                 .top_k = index.top_k,
+                 .n_init = index.n_init,
+                 .n_local = index.n_local,
+                 .banned = banned_blocks_.empty() ? nullptr : banned_blocks_.data(),
+                 .ids = ids,
+                 .token_begin = token_begin,
+                 .token_end = token_end});
+        });
+    }
+}
+
+/// Each head by itself, or all heads of the token at once: the weight's length says which.
+void CpuBackend::normHeads(
+    const DeviceVector* norm, CpuBuffer& heads, size_t n_heads, size_t t, float eps) {
+    if (norm == nullptr) {
+        return;
+    }
+    const auto& weight = static_cast<const CpuVector&>(*norm).values;
+    const size_t width = heads.width / n_heads;
+    const bool is_per_head = weight.size() == width;
+    kernels_.rms_norm(heads.row(t), width, weight.data(), heads.row(t), width,
+                      is_per_head ? n_heads : 1, is_per_head ? width : heads.width, eps);
 }
 
 void CpuBackend::placeHeads(const AttendStep& step, size_t begin, size_t end) {
@@ -57,16 +160,8 @@ void CpuBackend::placeHeads(const AttendStep& step, size_t begin, size_t end) {
     const size_t n_pairs = shape_.rope_frequency.size();
     const size_t n_tokens = end - begin;
     for (size_t t = begin; t < end; ++t) {
-        if (step.q_norm != nullptr) {
-            const float* weight = static_cast<const CpuVector&>(*step.q_norm).values.data();
-            kernels_.rms_norm(q.row(t), head_dim, weight, q.row(t), head_dim, shape_.n_heads,
-                              head_dim, step.eps);
-        }
-        if (step.k_norm != nullptr) {
-            const float* weight = static_cast<const CpuVector&>(*step.k_norm).values.data();
-            kernels_.rms_norm(k.row(t), head_dim, weight, k.row(t), head_dim, shape_.n_kv_heads,
-                              head_dim, step.eps);
-        }
+        normHeads(step.q_norm, q, shape_.n_heads, t, step.eps);
+        normHeads(step.k_norm, k, shape_.n_kv_heads, t, step.eps);
     }
     const auto rope = shape_.rope_adjacent ? kernels_.rope_adjacent : kernels_.rope_half_split;
     const float* cos = cos_.data() + begin * n_pairs;
@@ -87,6 +182,35 @@ void CpuBackend::placeHeads(const AttendStep& step, size_t begin, size_t end) {
             kernels_.to_cache(shape_.cache_type, v.row(t) + head * head_dim, v_page + offset,
                               head_dim);
         }
+    }
+    if (step.index != nullptr) {
+        placeIndexHeads(step, begin, end);
+    }
+}
+
+/// The index branch rotates by halves in every family.
+void CpuBackend::placeIndexHeads(const AttendStep& step, size_t begin, size_t end) {
+    const IndexShape& index = shape_.index;
+    auto& q = static_cast<CpuBuffer&>(*step.index->q);
+    auto& k = static_cast<CpuBuffer&>(*step.index->k);
+    const size_t n_pairs = shape_.rope_frequency.size();
+    for (size_t t = begin; t < end; ++t) {
+        normHeads(step.index->q_norm, q, index.n_heads, t, step.eps);
+        normHeads(step.index->k_norm, k, 1, t, step.eps);
+    }
+    const float* cos = cos_.data() + begin * n_pairs;
+    const float* sin = sin_.data() + begin * n_pairs;
+    kernels_.rope_half_split(q.row(begin), q.width, cos, sin, end - begin, index.n_heads,
+                             index.head_dim, n_pairs);
+    kernels_.rope_half_split(k.row(begin), k.width, cos, sin, end - begin, 1, index.head_dim,
+                             n_pairs);
+    const size_t vector_bytes = index.head_dim * kernels::cacheElementBytes(index.cache_type);
+    for (size_t t = begin; t < end; ++t) {
+        const size_t pos = first_pos_ + t;
+        auto* page =
+            static_cast<std::byte*>(const_cast<void*>(index_pages_[pos / kernels::kPageTokens]));
+        kernels_.to_cache(index.cache_type, k.row(t),
+                          page + pos % kernels::kPageTokens * vector_bytes, index.head_dim);
     }
 }
 

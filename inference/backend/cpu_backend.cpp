@@ -11,8 +11,12 @@
 namespace belvedere::inference {
 namespace {
 
-/// Outputs of the widest step (q, k, v): scratch that several of them share is sized for this many.
-constexpr size_t kMaxOutputs = 3;
+/// Outputs of the widest step (q, k, v, index q, index k): scratch that several of them share is
+/// sized for this many.
+constexpr size_t kMaxOutputs = 5;
+
+/// Block scores of one tile of tokens: what stays in the nearer caches.
+constexpr size_t kScoreFloats = size_t{1} << 18;
 
 template <class T>
 Result<void> reserve(AlignedBuffer<T>& buffer, size_t n) {
@@ -51,11 +55,32 @@ Result<std::unique_ptr<CpuBackend>> CpuBackend::create(const BackendShape& shape
         BV_TRY(reserve(backend->products_, shape.max_tokens * shape.step_width));
         BV_TRY(reserve(backend->corrections_, shape.max_tokens * shape.step_width));
     }
-    const size_t n_floats =
-        kernels.attend_scratch_floats(shape.n_heads, shape.n_kv_heads, shape.head_dim);
-    backend->attend_scratch_floats_ = (n_floats + 15) / 16 * 16;
-    BV_TRY(reserve(backend->attend_scratch_, backend->attend_scratch_floats_ * n_threads));
+    BV_TRY(backend->reserveAttention());
     return backend;
+}
+
+Result<void> CpuBackend::reserveAttention() {
+    const size_t n_threads = pool_.threadCount();
+    const auto rounded = [](size_t n) { return (n + 15) / 16 * 16; };
+    attend_scratch_floats_ =
+        rounded(kernels_.attend_scratch_floats(shape_.n_heads, shape_.n_kv_heads, shape_.head_dim));
+    BV_TRY(reserve(attend_scratch_, attend_scratch_floats_ * n_threads));
+    BV_TRY(reserve(partials_, kMaxSplits * std::min(kSplitTokens, shape_.max_tokens) *
+                                  shape_.n_heads * (shape_.head_dim + kernels::kPartialFacts)));
+    const IndexShape& index = shape_.index;
+    size_t n_slots = 0;
+    for (const bool has_index : index.layers) {
+        index_slot_.push_back(n_slots);
+        n_slots += has_index ? 1U : 0U;
+    }
+    if (n_slots == 0) {
+        return {};
+    }
+    score_scratch_floats_ =
+        rounded(kernels_.score_scratch_floats(shape_.max_tokens, index.n_heads, index.head_dim));
+    BV_TRY(reserve(score_scratch_, score_scratch_floats_ * n_threads));
+    BV_TRY(reserve(block_scores_, std::max(kScoreFloats, index.n_heads * index.max_blocks)));
+    return reserve(chosen_blocks_, n_slots * shape_.max_tokens * index.n_heads * index.top_k);
 }
 
 Result<void> CpuBackend::reserveScratch(const CpuLinear& linear) {
@@ -82,8 +107,9 @@ Result<void> CpuBackend::reserveScratch(const CpuLinear& linear) {
     }
     for (const kernels::WeightType type : types) {
         const size_t n_bytes = kernels_.activation_bytes(type, n_tokens, view.n_cols);
-        BV_TRY(reserve(activations_[0], n_bytes));
-        BV_TRY(reserve(activations_[1], n_bytes));
+        for (AlignedBuffer<std::byte>& activations : activations_) {
+            BV_TRY(reserve(activations, n_bytes));
+        }
     }
     return {};
 }
@@ -93,6 +119,31 @@ Result<std::unique_ptr<DeviceLinear>> CpuBackend::addLinear(const LinearView& vi
     BV_TRY(reserveScratch(*linear));
     resident_bytes_ += linear->residentBytes();
     return linear;
+}
+
+Result<std::unique_ptr<DeviceExperts>> CpuBackend::addExperts(const ExpertsView& view) {
+    std::unique_ptr<CpuExperts> experts = BV_TRY(makeExperts(view, fast(), kernels_, pool_));
+    const size_t n_rows = shape_.max_tokens * shape_.n_experts_used;
+    const size_t dim = view.router.n_cols;
+    const size_t ff_dim = view.gate.front().n_rows;
+    BV_TRY(reserve(prologue_, shape_.max_tokens * dim));
+    BV_TRY(reserve(gathered_, n_rows * dim));
+    BV_TRY(reserve(expert_gate_, n_rows * ff_dim));
+    BV_TRY(reserve(expert_up_, n_rows * ff_dim));
+    if (fast()) {
+        // Each expert's rows begin on a border of their own and are padded to whole tiles.
+        constexpr size_t kPadding = 64 + 16;
+        for (const std::vector<MatrixView>* matrices : {&view.gate, &view.up, &view.down}) {
+            const MatrixView& matrix = matrices->front();
+            const size_t one = kernels_.activation_bytes(matrix.type, 16, matrix.n_cols);
+            const size_t n_groups = n_rows / 16 + view.gate.size() + 1;
+            for (AlignedBuffer<std::byte>& activations : expert_activations_) {
+                BV_TRY(reserve(activations, n_groups * (one + kPadding)));
+            }
+        }
+    }
+    resident_bytes_ += experts->residentBytes();
+    return experts;
 }
 
 Result<std::unique_ptr<DeviceVector>> CpuBackend::addVector(std::span<const float> values) {
@@ -136,23 +187,43 @@ void CpuBackend::freePage(PageId page) {
     free_pages_.push_back(page);
 }
 
+// A page: for each layer K, V and, where it has an index branch, index keys.
+
 size_t CpuBackend::pageBytes() const {
-    return shape_.n_layers * 2 * shape_.n_kv_heads * kernels::kPageTokens * shape_.head_dim *
-           kernels::cacheElementBytes(shape_.cache_type);
+    return pageOffset(shape_.n_layers, false);
 }
 
-std::byte* CpuBackend::pageData(PageId page, size_t layer, bool values) {
-    const size_t part_bytes = pageBytes() / (shape_.n_layers * 2);
-    return pages_[page].data() + (layer * 2 + (values ? 1 : 0)) * part_bytes;
+size_t CpuBackend::pageOffset(size_t layer, bool values) const {
+    const size_t part_bytes = shape_.n_kv_heads * kernels::kPageTokens * shape_.head_dim *
+                              kernels::cacheElementBytes(shape_.cache_type);
+    const size_t index_bytes = kernels::kPageTokens * shape_.index.head_dim *
+                               kernels::cacheElementBytes(shape_.index.cache_type);
+    size_t n_indexes = 0;
+    for (size_t i = 0; i < layer && i < shape_.index.layers.size(); ++i) {
+        n_indexes += shape_.index.layers[i] ? 1U : 0U;
+    }
+    return (layer * 2 + (values ? 1 : 0)) * part_bytes + n_indexes * index_bytes;
+}
+
+size_t CpuBackend::indexOffset(size_t layer) const {
+    return 2 * pageOffset(layer, true) - pageOffset(layer, false);
 }
 
 void CpuBackend::copyPage(PageId from, PageId to, size_t n_tokens) {
+    const auto copy = [&](size_t offset, size_t n_bytes) {
+        std::memcpy(pages_[to].data() + offset, pages_[from].data() + offset, n_bytes);
+    };
     const size_t token_bytes = shape_.head_dim * kernels::cacheElementBytes(shape_.cache_type);
-    const size_t n_runs = shape_.n_layers * 2 * shape_.n_kv_heads;
-    for (size_t run = 0; run < n_runs; ++run) {
-        const size_t offset = run * kernels::kPageTokens * token_bytes;
-        std::memcpy(pages_[to].data() + offset, pages_[from].data() + offset,
-                    n_tokens * token_bytes);
+    const size_t index_bytes =
+        shape_.index.head_dim * kernels::cacheElementBytes(shape_.index.cache_type);
+    for (size_t layer = 0; layer < shape_.n_layers; ++layer) {
+        for (size_t run = 0; run < 2 * shape_.n_kv_heads; ++run) {
+            copy(pageOffset(layer, false) + run * kernels::kPageTokens * token_bytes,
+                 n_tokens * token_bytes);
+        }
+        if (!shape_.index.layers.empty() && shape_.index.layers[layer]) {
+            copy(indexOffset(layer), n_tokens * index_bytes);
+        }
     }
 }
 
@@ -164,6 +235,8 @@ void CpuBackend::beginPass(const PassView& pass) {
     pass_pages_.assign(pass.pages.begin(), pass.pages.end());
     k_pages_.resize(pass.pages.size());
     v_pages_.resize(pass.pages.size());
+    index_pages_.resize(pass.pages.size());
+    banned_blocks_ = pass.banned_blocks;
     const size_t n_pairs = shape_.rope_frequency.size();
     for (size_t t = 0; t < n_tokens_; ++t) {
         // The angle is an f32 product, as in the reference implementations: selections depend on it
@@ -198,6 +271,17 @@ Result<void> CpuBackend::await() {
 std::span<float> CpuBackend::read(DeviceBuffer& buffer, size_t n_rows) {
     auto& rows = static_cast<CpuBuffer&>(buffer);
     return {rows.values.data(), n_rows * rows.width};
+}
+
+std::span<const int32_t> CpuBackend::chosenBlocks(size_t layer) const {
+    const size_t per_token = shape_.index.n_heads * shape_.index.top_k;
+    return {chosen_blocks_.data() + index_slot_[layer] * shape_.max_tokens * per_token,
+            n_tokens_ * per_token};
+}
+
+ChosenExperts CpuBackend::chosenExperts() const {
+    const size_t n = n_chosen_tokens_ * shape_.n_experts_used;
+    return {{chosen_ids_.data(), n}, {chosen_weights_.data(), n}};
 }
 
 void CpuBackend::setBusy(bool busy) {

@@ -9,6 +9,7 @@
 // workers meet; for one token the prologue is too short to share, so a step without low-rank parts
 // is one meeting.
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -33,6 +34,7 @@ class CpuBackend final : public Backend {
         size_t n_threads);
 
     Result<std::unique_ptr<DeviceLinear>> addLinear(const LinearView& view) override;
+    Result<std::unique_ptr<DeviceExperts>> addExperts(const ExpertsView& view) override;
     Result<std::unique_ptr<DeviceVector>> addVector(std::span<const float> values) override;
     Result<std::unique_ptr<DeviceBuffer>> addBuffer(size_t n_tokens, size_t width) override;
 
@@ -47,8 +49,12 @@ class CpuBackend final : public Backend {
                DeviceBuffer& out) override;
     void project(const ProjectStep& step) override;
     void attend(const AttendStep& step) override;
+    void experts(const ExpertsStep& step) override;
     Result<void> await() override;
     std::span<float> read(DeviceBuffer& buffer, size_t n_rows) override;
+
+    [[nodiscard]] std::span<const int32_t> chosenBlocks(size_t layer) const override;
+    [[nodiscard]] ChosenExperts chosenExperts() const override;
 
     void setBusy(bool busy) override;
 
@@ -59,6 +65,21 @@ class CpuBackend final : public Backend {
     [[nodiscard]] size_t threadCount() const override { return pool_.threadCount(); }
 
   private:
+    /// Kinds of prepared activations that the matrices of one step may want.
+    static constexpr size_t kMaxActivationTypes = 4;
+    /// Ranges of keys of one attention step, and the largest number of tokens whose keys are split.
+    static constexpr size_t kMaxSplits = 16;
+    static constexpr size_t kSplitTokens = 16;
+
+    /// Rows that matrices are multiplied with.
+    struct Input {
+        const float* x = nullptr;
+        size_t x_stride = 0;
+        size_t n_tokens = 0;
+        /// Fast: x as the types of the step want it, in the order of activation_types_.
+        const std::byte* activations[kMaxActivationTypes] = {};
+    };
+
     /// One low-rank part of a step: t = scale A x, on its way to B.
     struct RankPart {
         const CpuLowRank* part = nullptr;
@@ -69,6 +90,7 @@ class CpuBackend final : public Backend {
     /// One matrix of a step, with everything that is added to its rows.
     struct RowJob {
         const CpuMatrix* matrix = nullptr;
+        Input input = {};
         float* out = nullptr;
         size_t out_stride = 0;
         bool add = false;  ///< to what `out` holds
@@ -78,6 +100,14 @@ class CpuBackend final : public Backend {
         size_t item_begin = 0;      ///< of its rows in the numbering of all jobs
     };
 
+    /// The tokens of one expert: rows [begin, begin + n_tokens) of the gathered ones.
+    struct ExpertRows {
+        size_t expert = 0;
+        size_t begin = 0;
+        size_t n_tokens = 0;
+        size_t activation_begin[kMaxActivationTypes] = {};  ///< bytes
+    };
+
     CpuBackend(const BackendShape& shape,
                Precision precision,
                const kernels::KernelTable& kernels,
@@ -85,6 +115,7 @@ class CpuBackend final : public Backend {
 
     [[nodiscard]] bool fast() const { return precision_ == Precision::Fast; }
 
+    Result<void> reserveAttention();
     Result<void> reserveScratch(const CpuLinear& linear);
 
     void prepare(const ProjectStep& step);
@@ -95,13 +126,34 @@ class CpuBackend final : public Backend {
     void finishRankRows(size_t n_tokens, size_t begin, size_t end);
     void multiply(const ProjectStep& step);
     void addJob(const CpuMatrix& matrix, RowJob job);
-    void runJobs(size_t n_tokens);
-    void runRowsExact(const RowJob& job, size_t n_tokens, size_t begin, size_t end);
-    void runRowsFast(const RowJob& job, size_t n_tokens, size_t begin, size_t end);
-    [[nodiscard]] const void* activationsFor(kernels::WeightType type) const;
+    void runJobs();
+    void runRowsExact(const RowJob& job, size_t begin, size_t end);
+    void runRowsFast(const RowJob& job, size_t begin, size_t end);
+    void activate(Prologue activation,
+                  ActivationLimits limits,
+                  const float* gate,
+                  const float* up,
+                  float* out,
+                  size_t n) const;
+    [[nodiscard]] size_t activationIndex(kernels::WeightType type) const;
 
     void placeHeads(const AttendStep& step, size_t begin, size_t end);
-    [[nodiscard]] std::byte* pageData(PageId page, size_t layer, bool values);
+    void placeIndexHeads(const AttendStep& step, size_t begin, size_t end);
+    void normHeads(const DeviceVector* norm, CpuBuffer& heads, size_t n_heads, size_t t, float eps);
+    void chooseBlocks(const AttendStep& step);
+    void attendHeads(const AttendStep& step);
+    [[nodiscard]] int32_t* blocksOf(size_t layer);
+    [[nodiscard]] size_t pageOffset(size_t layer, bool values) const;
+    [[nodiscard]] size_t indexOffset(size_t layer) const;
+
+    void route(const ExpertsStep& step, const CpuExperts& experts);
+    void groupByExpert(const ExpertsStep& step, const CpuExperts& experts);
+    void placeExpertActivations(std::span<const kernels::WeightType> types, size_t width);
+    void prepareExpertRows(const ExpertRows& rows, const float* x, size_t width);
+    [[nodiscard]] Input inputOf(const ExpertRows& rows, const float* x, size_t width) const;
+    void forEachExpert(const std::function<void(const ExpertRows&)>& work);
+    void runExperts(const ExpertsStep& step, const CpuExperts& experts);
+    void addRouted(const ExpertsStep& step, size_t begin, size_t end);
 
     const BackendShape shape_;
     const Precision precision_;
@@ -118,27 +170,48 @@ class CpuBackend final : public Backend {
     std::vector<PageId> pass_pages_;
     std::vector<const void*> k_pages_;
     std::vector<const void*> v_pages_;
-    AlignedBuffer<float> cos_;  ///< [max_tokens, n_pairs]
+    std::vector<const void*> index_pages_;
+    std::span<const uint8_t> banned_blocks_;
+    AlignedBuffer<float> block_scores_;     ///< [tokens of a tile, index heads, blocks]
+    AlignedBuffer<int32_t> chosen_blocks_;  ///< [MSA layers, max_tokens, index heads, top_k]
+    std::vector<size_t> index_slot_;        ///< of each layer among the MSA layers
+    AlignedBuffer<float> score_scratch_;    ///< one part per worker
+    size_t score_scratch_floats_ = 0;
+    AlignedBuffer<float> partials_;  ///< of attention whose keys are split
+    AlignedBuffer<float> cos_;       ///< [max_tokens, n_pairs]
     AlignedBuffer<float> sin_;
     AlignedBuffer<float> attend_scratch_;  ///< one part per worker
     size_t attend_scratch_floats_ = 0;
 
     // A step: its prepared input, low-rank parts and matrices.
-    const float* x_ = nullptr;
-    size_t x_stride_ = 0;
-    kernels::WeightType activation_types_[2] = {};
+    Input input_;
+    kernels::WeightType activation_types_[kMaxActivationTypes] = {};
     size_t n_activation_types_ = 0;
     std::vector<RankPart> parts_;
     std::vector<RowJob> jobs_;
     size_t n_items_ = 0;
 
     // Scratch of a step, sized when linears are added for the largest of them.
-    AlignedBuffer<float> prologue_;            ///< [max_tokens, largest n_cols]
-    AlignedBuffer<std::byte> activations_[2];  ///< fast: in the order of activation_types_
+    AlignedBuffer<float> prologue_;                              ///< [max_tokens, largest n_cols]
+    AlignedBuffer<std::byte> activations_[kMaxActivationTypes];  ///< fast
     AlignedBuffer<float> products_;  ///< fast: what is added to an output, [max_tokens, step_width]
     AlignedBuffer<float> corrections_;  ///< fast: B t, same shape
     AlignedBuffer<float> ranks_;        ///< t of every part
     AlignedBuffer<std::byte> rank_activations_;
+
+    // Experts: what was chosen, and the rows of each expert one behind the other. A pair is a token
+    // and one of its experts.
+    std::vector<float> router_logits_;   ///< [n_tokens, n_experts]
+    std::vector<int32_t> chosen_ids_;    ///< [n_tokens, n_experts_used], ascending
+    std::vector<float> chosen_weights_;  ///< the same shape
+    std::vector<size_t> pair_row_;       ///< where a pair's row stands among the gathered ones
+    std::vector<size_t> row_token_;      ///< the token of a gathered row
+    std::vector<ExpertRows> expert_rows_;
+    size_t n_chosen_tokens_ = 0;
+    AlignedBuffer<float> gathered_;     ///< [max_tokens * n_experts_used, dim], then the results
+    AlignedBuffer<float> expert_gate_;  ///< [max_tokens * n_experts_used, ff_dim]
+    AlignedBuffer<float> expert_up_;
+    AlignedBuffer<std::byte> expert_activations_[kMaxActivationTypes];
 };
 
 }  // namespace belvedere::inference

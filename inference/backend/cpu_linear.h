@@ -42,6 +42,18 @@ class CpuLinear : public DeviceLinear {
     [[nodiscard]] uint64_t residentBytes() const;
 };
 
+/// A router, read as it is, and the matrices of its experts.
+class CpuExperts : public DeviceExperts {
+  public:
+    MatrixView router;  ///< [n_experts, dim]
+    std::vector<float> choice_bias;
+    std::vector<CpuMatrix> gate;
+    std::vector<CpuMatrix> up;
+    std::vector<CpuMatrix> down;
+
+    [[nodiscard]] uint64_t residentBytes() const;
+};
+
 class CpuVector : public DeviceVector {
   public:
     AlignedBuffer<float> values;
@@ -63,6 +75,10 @@ class CpuBuffer : public DeviceBuffer {
                                            bool fast,
                                            const kernels::KernelTable& kernels,
                                            ThreadPool& pool);
+[[nodiscard]] Result<std::unique_ptr<CpuExperts>> makeExperts(const ExpertsView& view,
+                                                              bool fast,
+                                                              const kernels::KernelTable& kernels,
+                                                              ThreadPool& pool);
 [[nodiscard]] Result<std::unique_ptr<CpuLinear>> makeLinear(const LinearView& view,
                                                             bool fast,
                                                             const kernels::KernelTable& kernels,

@@ -41,7 +41,7 @@ void CpuBackend::addActivationType(kernels::WeightType type) {
             return;
         }
     }
-    BV_CHECK(n_activation_types_ < 2);
+    BV_CHECK(n_activation_types_ < kMaxActivationTypes);
     activation_types_[n_activation_types_++] = type;
 }
 
@@ -59,16 +59,38 @@ void CpuBackend::chooseActivations(const ProjectStep& step) {
     }
 }
 
-const void* CpuBackend::activationsFor(kernels::WeightType type) const {
-    const size_t index = kernels_.same_activations(activation_types_[0], type) ? 0 : 1;
-    return activations_[index].data();
+size_t CpuBackend::activationIndex(kernels::WeightType type) const {
+    size_t index = 0;
+    while (!kernels_.same_activations(activation_types_[index], type)) {
+        ++index;
+        BV_DCHECK(index < n_activation_types_);
+    }
+    return index;
+}
+
+void CpuBackend::activate(Prologue activation,
+                          ActivationLimits limits,
+                          const float* gate,
+                          const float* up,
+                          float* out,
+                          size_t n) const {
+    if (activation == Prologue::SwiGlu) {
+        kernels_.swiglu(gate, up, out, n);
+    } else {
+        kernels_.swiglu_oai(gate, up, out, n, limits.alpha, limits.limit);
+    }
 }
 
 void CpuBackend::prepare(const ProjectStep& step) {
     chooseActivations(step);
     const auto& input = static_cast<const CpuBuffer&>(*step.input);
-    x_ = step.prologue == Prologue::None ? input.row(step.first_row) : prologue_.data();
-    x_stride_ = input.width;
+    input_ = {step.prologue == Prologue::None ? input.row(step.first_row) : prologue_.data(),
+              input.width,
+              step.n_rows,
+              {}};
+    for (size_t i = 0; i < n_activation_types_; ++i) {
+        input_.activations[i] = activations_[i].data();
+    }
     if (step.prologue == Prologue::None && n_activation_types_ == 0) {
         return;
     }
@@ -88,13 +110,13 @@ void CpuBackend::prepareRows(const ProjectStep& step, size_t begin, size_t end) 
     if (step.prologue == Prologue::RmsNorm) {
         const float* weight = static_cast<const CpuVector&>(*step.norm).values.data();
         kernels_.rms_norm(rows, width, weight, prepared, width, end - begin, width, step.eps);
-    } else if (step.prologue == Prologue::SwiGlu) {
+    } else if (step.prologue != Prologue::None) {
         const float* up = static_cast<const CpuBuffer&>(*step.up).row(step.first_row + begin);
-        kernels_.swiglu(rows, up, prepared, (end - begin) * width);
+        activate(step.prologue, step.limits, rows, up, prepared, (end - begin) * width);
     }
     for (size_t i = 0; i < n_activation_types_; ++i) {
-        kernels_.quantize_activations(activation_types_[i], x_, x_stride_, step.n_rows, width,
-                                      activations_[i].data(), begin, end);
+        kernels_.quantize_activations(activation_types_[i], input_.x, input_.x_stride, step.n_rows,
+                                      width, activations_[i].data(), begin, end);
     }
 }
 
@@ -108,7 +130,7 @@ void CpuBackend::multiplyLowRank(const ProjectStep& step) {
         for (const CpuLowRank& part : linearOf(output).low_rank) {
             const size_t rank = part.a.view.n_rows;
             parts_.push_back({&part, t, activations});
-            addJob(part.a, {.matrix = &part.a, .out = t, .out_stride = rank});
+            addJob(part.a, {.matrix = &part.a, .input = input_, .out = t, .out_stride = rank});
             t += step.n_rows * rank;
             if (fast()) {
                 activations +=
@@ -119,7 +141,7 @@ void CpuBackend::multiplyLowRank(const ProjectStep& step) {
     if (parts_.empty()) {
         return;
     }
-    runJobs(step.n_rows);
+    runJobs();
     if (step.n_rows < kSharedPrologueTokens) {
         finishRankRows(step.n_rows, 0, step.n_rows);
         return;
@@ -153,6 +175,7 @@ void CpuBackend::multiply(const ProjectStep& step) {
         auto& out = static_cast<CpuBuffer&>(*output.out);
         const size_t n_parts = linear.low_rank.size();
         addJob(linear.weight, {.matrix = &linear.weight,
+                               .input = input_,
                                .out = out.row(output.add ? step.first_row : 0),
                                .out_stride = out.width,
                                .add = output.add,
@@ -163,7 +186,7 @@ void CpuBackend::multiply(const ProjectStep& step) {
         scratch_column += linear.weight.view.n_rows;
         BV_DCHECK((!output.add && n_parts == 0) || !fast() || scratch_column <= shape_.step_width);
     }
-    runJobs(step.n_rows);
+    runJobs();
 }
 
 void CpuBackend::addJob(const CpuMatrix& matrix, RowJob job) {
@@ -172,7 +195,7 @@ void CpuBackend::addJob(const CpuMatrix& matrix, RowJob job) {
     jobs_.push_back(job);
 }
 
-void CpuBackend::runJobs(size_t n_tokens) {
+void CpuBackend::runJobs() {
     pool_.parallelFor(n_items_, kernels::kRowTile, [&](size_t begin, size_t end, size_t) {
         for (const RowJob& job : jobs_) {
             const size_t n_rows = job.matrix->view.n_rows;
@@ -182,21 +205,22 @@ void CpuBackend::runJobs(size_t n_tokens) {
                 continue;
             }
             if (fast()) {
-                runRowsFast(job, n_tokens, row_begin, row_end);
+                runRowsFast(job, row_begin, row_end);
             } else {
-                runRowsExact(job, n_tokens, row_begin, row_end);
+                runRowsExact(job, row_begin, row_end);
             }
         }
     });
 }
 
-void CpuBackend::runRowsExact(const RowJob& job, size_t n_tokens, size_t begin, size_t end) {
+void CpuBackend::runRowsExact(const RowJob& job, size_t begin, size_t end) {
+    const size_t n_tokens = job.input.n_tokens;
     kernels::MatMulF32 product = {.type = job.matrix->view.type,
                                   .w = job.matrix->view.data,
                                   .n_rows = job.matrix->view.n_rows,
                                   .n_cols = job.matrix->view.n_cols,
-                                  .x = x_,
-                                  .x_stride = x_stride_,
+                                  .x = job.input.x,
+                                  .x_stride = job.input.x_stride,
                                   .out = job.out,
                                   .out_stride = job.out_stride,
                                   .n_tokens = n_tokens,
@@ -219,19 +243,21 @@ void CpuBackend::runRowsExact(const RowJob& job, size_t n_tokens, size_t begin, 
     }
 }
 
-void CpuBackend::runRowsFast(const RowJob& job, size_t n_tokens, size_t begin, size_t end) {
+void CpuBackend::runRowsFast(const RowJob& job, size_t begin, size_t end) {
+    const size_t n_tokens = job.input.n_tokens;
     float* sum = job.add ? products_.data() + job.scratch_column : job.out;
     const size_t sum_stride = job.add ? shape_.step_width : job.out_stride;
-    kernels::MatMulFast product = {.type = job.matrix->view.type,
-                                   .packed = job.matrix->fastData(),
-                                   .n_rows = job.matrix->view.n_rows,
-                                   .n_cols = job.matrix->view.n_cols,
-                                   .activations = activationsFor(job.matrix->view.type),
-                                   .out = sum,
-                                   .out_stride = sum_stride,
-                                   .n_tokens = n_tokens,
-                                   .row_begin = begin,
-                                   .row_end = end};
+    kernels::MatMulFast product = {
+        .type = job.matrix->view.type,
+        .packed = job.matrix->fastData(),
+        .n_rows = job.matrix->view.n_rows,
+        .n_cols = job.matrix->view.n_cols,
+        .activations = job.input.activations[activationIndex(job.matrix->view.type)],
+        .out = sum,
+        .out_stride = sum_stride,
+        .n_tokens = n_tokens,
+        .row_begin = begin,
+        .row_end = end};
     kernels_.mat_mul_fast(product);
     for (const RankPart& part : job.parts) {
         const MatrixView& b = part.part->b.view;

@@ -5,6 +5,8 @@
 #include <charconv>
 #include <cmath>
 
+#include "inference/model/sparse_config.h"
+
 namespace belvedere::inference {
 namespace {
 
@@ -60,6 +62,12 @@ Result<void> AdapterSet::add(const std::string& path, float scale, const GgufFil
                     architecture.substr(0, 64), base.name(), base_architecture.substr(0, 64));
     }
     BV_TRY(addMetadata(*file, architecture));
+    const std::optional<MsaConfig> msa = BV_TRY(readMsaConfig(*file, architecture));
+    if (msa && overrides_.msa) {
+        return fail(ErrorCode::InvalidArgument, "{}: another adapter already brings an MSA index",
+                    path);
+    }
+    overrides_.msa = msa ? msa : overrides_.msa;
     for (const GgufTensor& tensor : file->tensors()) {
         BV_TRY(addTensor(*file, tensor, scale, base));
     }
@@ -113,14 +121,16 @@ Result<void> AdapterSet::addTensor(const GgufFile& file,
         }
         return {};
     }
-    if (const std::optional<size_t> layer = indexedLayer(tensor.name)) {
-        const auto place = std::lower_bound(indexed_layers_.begin(), indexed_layers_.end(), *layer);
-        if (place == indexed_layers_.end() || *place != *layer) {
-            indexed_layers_.insert(place, *layer);
-        }
-        return {};
-    }
     const GgufTensor* original = base.findTensor(tensor.name);
+    const std::optional<size_t> layer = indexedLayer(tensor.name);
+    if (layer && original == nullptr) {
+        std::vector<size_t>& layers = overrides_.msa_layers;
+        const auto place = std::lower_bound(layers.begin(), layers.end(), *layer);
+        if (place == layers.end() || *place != *layer) {
+            layers.insert(place, *layer);
+        }
+        return addWhole(file, tensor);
+    }
     if (original == nullptr) {
         return fail(ErrorCode::InvalidArgument, "{}: {} replaces nothing in {}", file.name(),
                     tensor.name, base.name());
@@ -129,6 +139,10 @@ Result<void> AdapterSet::addTensor(const GgufFile& file,
         return fail(ErrorCode::InvalidArgument, "{}: {} is {}, but the base has {}", file.name(),
                     tensor.name, shapeText(tensor), shapeText(*original));
     }
+    return addWhole(file, tensor);
+}
+
+Result<void> AdapterSet::addWhole(const GgufFile& file, const GgufTensor& tensor) {
     if (!replaced_.emplace(tensor.name, &tensor).second) {
         return fail(ErrorCode::InvalidArgument, "{}: {} is already replaced by another adapter",
                     file.name(), tensor.name);

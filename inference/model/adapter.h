@@ -4,8 +4,8 @@
 // A LoRA adapter in GGUF: general.type "adapter", adapter.type "lora". `X.lora_a` [rank, in] and
 // `X.lora_b` [out, rank] add scale * alpha / rank * B A to the matrix X of the base; a tensor with
 // a base tensor's own name replaces it; rope.freq_base and context_length replace the base's. Index
-// branches (indexer.*) are recognised: they choose blocks for MSA, and dense attention in their
-// layers is what they approximate. Immutable: any thread. Source: Hu et al. 2021, arXiv:2106.09685;
+// branches (blk.N.indexer.*, attention.indexer.*) make their layers MSA layers. Immutable: any
+// thread. Source: Hu et al. 2021, arXiv:2106.09685;
 // names as in llama.cpp's converter.
 
 #include <memory>
@@ -35,14 +35,12 @@ class AdapterSet {
 
     [[nodiscard]] const ConfigOverrides& overrides() const { return overrides_; }
 
-    /// The base's tensor, or what an adapter puts in its place; nullptr where there is none.
+    /// The base's tensor, or what an adapter puts in its place or adds; nullptr where there is
+    /// none.
     [[nodiscard]] const GgufTensor* find(const GgufFile& base, std::string_view name) const;
 
     /// Low-rank parts of the matrix `name`, in the order of the adapters.
     [[nodiscard]] std::span<const LoraPair> pairsOf(std::string_view name) const;
-
-    /// Layers with an index branch, ascending.
-    [[nodiscard]] const std::vector<size_t>& indexedLayers() const { return indexed_layers_; }
 
     /// Errors: Io where a file shrank since it was opened.
     [[nodiscard]] Result<void> checkWhole() const;
@@ -56,6 +54,8 @@ class AdapterSet {
                                          const GgufTensor& tensor,
                                          float scale,
                                          const GgufFile& base);
+    /// A tensor that takes the place of the base's, or stands beside it.
+    [[nodiscard]] Result<void> addWhole(const GgufFile& file, const GgufTensor& tensor);
     [[nodiscard]] Result<void> addPair(const GgufFile& file,
                                        const GgufTensor& a,
                                        float scale,
@@ -64,7 +64,6 @@ class AdapterSet {
     std::vector<std::unique_ptr<GgufFile>> files_;
     std::unordered_map<std::string_view, const GgufTensor*> replaced_;
     std::unordered_map<std::string_view, std::vector<LoraPair>> pairs_;
-    std::vector<size_t> indexed_layers_;
     ConfigOverrides overrides_;
     uint64_t n_parameters_ = 0;
 };

@@ -18,6 +18,26 @@
 
 namespace belvedere::inference {
 
+/// Elements of the cache: of K and V, and of index keys.
+struct CacheTypes {
+    kernels::CacheType kv = kernels::CacheType::F16;
+    kernels::CacheType index = kernels::CacheType::BF16;
+};
+
+/// Sees what a pass computes, for comparisons with a reference; each call waits for the backend, so
+/// a pass that is observed is slower. Called on the thread of forward().
+class PassObserver {
+  public:
+    virtual ~PassObserver() = default;
+
+    /// The residual stream [n_tokens, dim] before a layer, in order of layers; last, as layer
+    /// n_layers, after the final norm.
+    virtual void onHidden(size_t layer, std::span<const float> values) = 0;
+    /// [n_tokens, n_heads, top_k] of an MSA layer.
+    virtual void onBlocks(size_t layer, std::span<const int32_t> ids) = 0;
+    virtual void onExperts(size_t layer, const ChosenExperts& chosen) = 0;
+};
+
 class Decoder {
   public:
     /// Rows of logits that one call may ask for.
@@ -32,7 +52,8 @@ class Decoder {
     /// What a backend for this model must provide.
     [[nodiscard]] static BackendShape backendShape(const ModelConfig& config,
                                                    std::span<const float> rope_divisors,
-                                                   kernels::CacheType cache_type,
+                                                   const CacheTypes& cache,
+                                                   size_t context_tokens,
                                                    size_t max_tokens);
 
     /// Runs all layers over tokens at first_pos, first_pos + 1, ..., whose pages hold everything
@@ -42,7 +63,16 @@ class Decoder {
     [[nodiscard]] Result<void> forward(std::span<const int32_t> tokens,
                                        size_t first_pos,
                                        std::span<const PageId> pages,
-                                       const std::stop_token& stop);
+                                       const std::stop_token& stop,
+                                       PassObserver* observer = nullptr);
+
+    /// MSA blocks that later passes may not choose (not 0: banned); empty: none.
+    void setBannedBlocks(std::span<const uint8_t> banned) { banned_blocks_ = banned; }
+
+    /// Blocks that an MSA layer chose in the last pass, after logits(): [n_tokens, n_heads, top_k].
+    [[nodiscard]] std::span<const int32_t> chosenBlocks(size_t layer) const {
+        return backend_.chosenBlocks(layer);
+    }
 
     /// Logits [n_rows, vocab_size] of rows of the last pass; waits for it. Valid until the next
     /// call; may be changed.
@@ -54,20 +84,32 @@ class Decoder {
     Decoder(const ModelConfig& config, ModelWeights weights, Backend& backend, size_t max_tokens);
 
     [[nodiscard]] Result<void> makeBuffers();
+    [[nodiscard]] Result<std::unique_ptr<DeviceBuffer>> buffer(size_t width);
     void attention(const LayerWeights& layer, size_t index, size_t n_tokens);
+    void project(const LayerWeights& layer, size_t n_tokens);
     void mlp(const LayerWeights& layer, size_t n_tokens);
+    void gateAndUp(const LayerWeights& layer, size_t n_tokens);
+    void down(const LayerWeights& layer, size_t n_tokens);
+    [[nodiscard]] Prologue activation() const;
+    [[nodiscard]] Result<void> observeLayer(size_t layer, PassObserver& observer);
+    [[nodiscard]] Result<void> observeEnd(size_t n_tokens, PassObserver& observer);
 
     const ModelConfig config_;
     ModelWeights weights_;
     Backend& backend_;
     size_t max_tokens_;
+    std::span<const uint8_t> banned_blocks_;
     std::unique_ptr<DeviceBuffer> hidden_;  ///< [max_tokens, dim], the residual stream
     std::unique_ptr<DeviceBuffer> q_;       ///< [max_tokens, n_heads * head_dim]
     std::unique_ptr<DeviceBuffer> k_;       ///< [max_tokens, n_kv_heads * head_dim]
     std::unique_ptr<DeviceBuffer> v_;
     std::unique_ptr<DeviceBuffer> attended_;  ///< [max_tokens, n_heads * head_dim]
-    std::unique_ptr<DeviceBuffer> gate_;      ///< [max_tokens, ff_dim]
+    std::unique_ptr<DeviceBuffer> index_q_;   ///< [max_tokens, index heads * their size]
+    std::unique_ptr<DeviceBuffer> index_k_;
+    std::unique_ptr<DeviceBuffer> gate_;  ///< [max_tokens, ff_dim]
     std::unique_ptr<DeviceBuffer> up_;
+    std::unique_ptr<DeviceBuffer> shared_gate_;  ///< [max_tokens, shared_ff_dim]
+    std::unique_ptr<DeviceBuffer> shared_up_;
     std::unique_ptr<DeviceBuffer> logits_;  ///< [kMaxLogitRows, vocab_size]
 };
 

@@ -58,6 +58,36 @@ std::string rangesText(const std::vector<size_t>& layers) {
     return text;
 }
 
+std::vector<size_t> msaLayers(const ModelConfig& config) {
+    std::vector<size_t> layers;
+    for (size_t layer = 0; layer < config.n_layers; ++layer) {
+        if (config.layers[layer].attention == AttentionKind::Msa) {
+            layers.push_back(layer);
+        }
+    }
+    return layers;
+}
+
+/// How attention runs, where the user could expect otherwise. `indexed`: layers with an index
+/// branch.
+void addAttentionNotices(const ModelConfig& config,
+                         const std::vector<size_t>& indexed,
+                         std::vector<std::string>& notices) {
+    if (config.hasMsa()) {
+        notices.push_back(fmt::format(
+            "layers {} attend sparsely (MSA): each token to the {} best blocks of {} tokens",
+            rangesText(indexed), config.msa.top_k, config.msa.block_tokens));
+    } else if (!indexed.empty()) {
+        notices.push_back(
+            fmt::format("layers {} carry an MSA index, but attention runs dense, as was asked for",
+                        rangesText(indexed)));
+    } else if (config.family->architecture == "minimax-m3") {
+        notices.emplace_back(
+            "the file has no MSA index tensors: attention runs dense, which this model was not "
+            "trained for; a file made with a newer converter has them");
+    }
+}
+
 /// The window: what was asked for, else the model's own; never more than the memory of this machine
 /// can cache.
 Result<size_t> chooseContext(const std::string& path,
@@ -96,9 +126,15 @@ Result<size_t> chooseContext(const std::string& path,
 
 }  // namespace
 
-uint64_t cacheBytesPerToken(const ModelConfig& config, kernels::CacheType type) {
-    return uint64_t{config.n_layers} * 2 * config.n_kv_heads * config.head_dim *
-           kernels::cacheElementBytes(type);
+uint64_t cacheBytesPerToken(const ModelConfig& config, const CacheTypes& types) {
+    uint64_t bytes = uint64_t{config.n_layers} * 2 * config.n_kv_heads * config.head_dim *
+                     kernels::cacheElementBytes(types.kv);
+    for (const LayerConfig& layer : config.layers) {
+        if (layer.attention == AttentionKind::Msa) {
+            bytes += config.msa.head_dim * kernels::cacheElementBytes(types.index);
+        }
+    }
+    return bytes;
 }
 
 ModelInfo describeFile(const GgufFile& file) {
@@ -137,28 +173,30 @@ Result<std::unique_ptr<Model>> Model::load(const LoadRequest& request,
         BV_TRY(model->adapters_.add(adapter.path, adapter.scale, model->file_));
     }
     model->config_ = BV_TRY(modelConfigFromGguf(model->file_, model->adapters_.overrides()));
+    std::vector<size_t> indexed = msaLayers(model->config_);
+    if (options.attention == Attention::Dense) {
+        for (LayerConfig& layer : model->config_.layers) {
+            layer.attention = AttentionKind::Dense;
+        }
+    }
     const ModelConfig& config = model->config_;
     BV_TRY(checkTensors(model->file_, model->adapters_, config));
 
     const bool exact = options.compute == Compute::Exact;
-    const kernels::CacheType cache_type = exact ? kernels::CacheType::F32 : options.cache_type;
+    const CacheTypes cache = {exact ? kernels::CacheType::F32 : options.cache_type,
+                              exact ? kernels::CacheType::F32 : options.index_cache_type};
     ModelInfo& info = model->info_;
     info = describeFile(model->file_);
     info.adapters = request.adapters;
     info.n_parameters += model->adapters_.parameterCount();
-    info.cache_bytes_per_token = cacheBytesPerToken(config, cache_type);
+    info.cache_bytes_per_token = cacheBytesPerToken(config, cache);
     info.trained_context_tokens = config.context_tokens;
     info.vocab_size = config.vocab_size;
     info.n_layers = config.n_layers;
     info.context_tokens =
         BV_TRY(chooseContext(request.model_path, config, info.cache_bytes_per_token,
                              info.file_bytes, options.context_tokens, info.notices));
-    if (!model->adapters_.indexedLayers().empty()) {
-        info.notices.push_back(
-            fmt::format("layers {} carry an MSA index; this build runs them dense (dense is exact "
-                        "for this adapter)",
-                        rangesText(model->adapters_.indexedLayers())));
-    }
+    addAttentionNotices(config, indexed, info.notices);
 
     const size_t max_tokens =
         std::max<size_t>(1, std::min(options.max_pass_tokens, info.context_tokens));
@@ -168,7 +206,7 @@ Result<std::unique_ptr<Model>> Model::load(const LoadRequest& request,
     const size_t n_threads =
         options.n_threads > 0 ? options.n_threads : std::max<size_t>(1, kernels::cpuInfo().n_cores);
     model->backend_ = BV_TRY(CpuBackend::create(
-        Decoder::backendShape(config, divisors, cache_type, max_tokens),
+        Decoder::backendShape(config, divisors, cache, info.context_tokens, max_tokens),
         exact ? Precision::Exact : Precision::Fast, *model->kernels_, n_threads));
     report(0.05, "reading tensors");
     ModelWeights weights = BV_TRY(loadWeights(

@@ -21,7 +21,9 @@ namespace belvedere::inference {
 
 struct ModelOptions {
     Compute compute = Compute::Fast;
-    kernels::CacheType cache_type = kernels::CacheType::F16;  ///< Exact always uses F32
+    kernels::CacheType cache_type = kernels::CacheType::F16;         ///< Exact always uses F32
+    kernels::CacheType index_cache_type = kernels::CacheType::BF16;  ///< likewise
+    Attention attention = Attention::Msa;
     size_t n_threads = 0;       ///< 0: one per core this process may use
     size_t context_tokens = 0;  ///< 0: the model's own window, or what fits this machine
     size_t max_pass_tokens = 512;
@@ -69,7 +71,7 @@ class Model {
 /// Facts from the header alone.
 [[nodiscard]] ModelInfo describeFile(const GgufFile& file);
 
-/// Bytes of K and V that one token takes in all layers.
-[[nodiscard]] uint64_t cacheBytesPerToken(const ModelConfig& config, kernels::CacheType type);
+/// Bytes of K, V and index keys that one token takes in all layers.
+[[nodiscard]] uint64_t cacheBytesPerToken(const ModelConfig& config, const CacheTypes& types);
 
 }  // namespace belvedere::inference

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "inference/model/model_config.h"
 
+#include <algorithm>
 #include <cmath>
-#include <cstring>
+
+#include "inference/model/key_reader.h"
+#include "inference/model/sparse_config.h"
 
 namespace belvedere::inference {
 namespace {
@@ -16,93 +19,12 @@ constexpr uint64_t kMaxVocab = 1U << 24;
 constexpr uint64_t kMaxContext = 1U << 28;
 
 constexpr FamilyTraits kFamilies[] = {
-    {"llama", RopePairing::Adjacent, false, false},
-    {"qwen2", RopePairing::HalfSplit, true, false},
-    {"qwen3", RopePairing::HalfSplit, false, true},
-};
-
-/// Reads keys of one architecture.
-class KeyReader {
-  public:
-    KeyReader(const GgufFile& file, std::string_view prefix) : file_(file), prefix_(prefix) {}
-
-    [[nodiscard]] std::string key(std::string_view name) const {
-        return fmt::format("{}.{}", prefix_, name);
-    }
-
-    [[nodiscard]] Result<size_t> count(std::string_view name, uint64_t max) const {
-        return checked(name, BV_TRY(file_.requiredUint(key(name))), max);
-    }
-
-    [[nodiscard]] Result<size_t> countOr(std::string_view name,
-                                         uint64_t max,
-                                         size_t fallback) const {
-        const std::optional<uint64_t> value = BV_TRY(file_.findUint(key(name)));
-        if (!value) {
-            return fallback;
-        }
-        return checked(name, *value, max);
-    }
-
-    /// A number, or an array with one number a layer: these must all be the same.
-    [[nodiscard]] Result<size_t> countOfLayers(std::string_view name,
-                                               uint64_t max,
-                                               size_t n_layers) const {
-        const GgufValue* value = file_.findValue(key(name));
-        const auto* array = value != nullptr ? std::get_if<GgufArray>(&value->value) : nullptr;
-        if (array == nullptr) {
-            return count(name, max);
-        }
-        if (array->element_type != GgufType::I32 && array->element_type != GgufType::U32) {
-            return fail(ErrorCode::Corrupt, "{}: {} is an array of {}", file_.name(), key(name),
-                        ggufTypeName(array->element_type));
-        }
-        if (array->n_elements != n_layers) {
-            return fail(ErrorCode::Corrupt, "{}: {} has {} values for {} layers", file_.name(),
-                        key(name), array->n_elements, n_layers);
-        }
-        std::vector<uint32_t> values(n_layers);
-        std::memcpy(values.data(), array->bytes.data(), n_layers * sizeof(uint32_t));
-        for (const uint32_t element : values) {
-            if (element != values[0]) {
-                return fail(ErrorCode::Unsupported, "{}: {} differs between layers", file_.name(),
-                            key(name));
-            }
-        }
-        return checked(name, values[0], max);
-    }
-
-    [[nodiscard]] Result<double> floatOr(std::string_view name, double fallback) const {
-        return BV_TRY(file_.findFloat(key(name))).value_or(fallback);
-    }
-
-    [[nodiscard]] Result<std::string_view> textOr(std::string_view name,
-                                                  std::string_view fallback) const {
-        return BV_TRY(file_.findString(key(name))).value_or(fallback);
-    }
-
-    /// Refuses a feature that is on.
-    [[nodiscard]] Result<void> refuse(std::string_view name, const char* what) const {
-        if (BV_TRY(file_.findUint(key(name))).value_or(0) != 0) {
-            return fail(ErrorCode::Unsupported, "{}: {} ({}) is not supported yet", file_.name(),
-                        what, key(name));
-        }
-        return {};
-    }
-
-  private:
-    [[nodiscard]] Result<size_t> checked(std::string_view name,
-                                         uint64_t value,
-                                         uint64_t max) const {
-        if (value == 0 || value > max) {
-            return fail(ErrorCode::Corrupt, "{}: {} is {}, expected 1 to {}", file_.name(),
-                        key(name), value, max);
-        }
-        return static_cast<size_t>(value);
-    }
-
-    const GgufFile& file_;
-    std::string_view prefix_;
+    {"llama", RopePairing::Adjacent, false, QkNorm::None},
+    {"qwen2", RopePairing::HalfSplit, true, QkNorm::None},
+    {"qwen3", RopePairing::HalfSplit, false, QkNorm::PerHead},
+    {"qwen3moe", RopePairing::HalfSplit, false, QkNorm::PerHead, Activation::SwiGlu, true},
+    {"minimax-m2", RopePairing::HalfSplit, false, QkNorm::PerToken, Activation::SwiGlu, true},
+    {"minimax-m3", RopePairing::HalfSplit, false, QkNorm::PerHead, Activation::SwiGluOai, true},
 };
 
 Result<const FamilyTraits*> findFamily(const GgufFile& file) {
@@ -126,11 +48,13 @@ Result<RopeConfig> readRope(const GgufFile& file,
                             const ConfigOverrides& overrides) {
     RopeConfig rope;
     rope.pairing = family.rope;
-    rope.freq_base = overrides.freq_base ? *overrides.freq_base
-                                         : BV_TRY(keys.floatOr("rope.freq_base", 10000.0));
+    // Files of the first Llamas leave it out; elsewhere a default would be a guess.
+    const double usual = family.architecture == "llama" ? 10000.0 : 0.0;
+    rope.freq_base =
+        overrides.freq_base ? *overrides.freq_base : BV_TRY(keys.floatOr("rope.freq_base", usual));
     if (!(rope.freq_base >= 1.0 && rope.freq_base <= 1e12)) {
-        return fail(ErrorCode::Corrupt, "{}: {} is {}", file.name(), keys.key("rope.freq_base"),
-                    rope.freq_base);
+        return fail(ErrorCode::Corrupt, "{}: {} is missing or out of range ({})", file.name(),
+                    keys.key("rope.freq_base"), rope.freq_base);
     }
     rope.n_dims = BV_TRY(keys.countOr("rope.dimension_count", head_dim, head_dim));
     if (rope.n_dims % 2 != 0) {
@@ -193,6 +117,66 @@ Result<size_t> readVocabSize(const GgufFile& file, size_t dim) {
     return static_cast<size_t>(embedding->dims[1]);
 }
 
+/// Width of the dense MLPs. In files of models with experts the key holds now this, now the width
+/// of an expert: there the first dense layer's tensor says it.
+Result<size_t> readFfDim(const GgufFile& file, const KeyReader& keys, const ModelConfig& config) {
+    if (!config.family->has_experts) {
+        return keys.countOfLayers("feed_forward_length", kMaxDim, config.n_layers);
+    }
+    for (size_t layer = 0; layer < config.n_layers; ++layer) {
+        if (config.layers[layer].mlp != MlpKind::Dense) {
+            continue;
+        }
+        const std::string name = fmt::format("blk.{}.ffn_gate.weight", layer);
+        const GgufTensor* gate = file.findTensor(name);
+        if (gate == nullptr) {
+            return fail(ErrorCode::Corrupt, "{}: tensor {} is missing", file.name(), name);
+        }
+        if (gate->dims[1] > kMaxDim) {
+            return fail(ErrorCode::Corrupt, "{}: {} has {} rows", file.name(), name, gate->dims[1]);
+        }
+        return static_cast<size_t>(gate->dims[1]);
+    }
+    return size_t{0};
+}
+
+/// Which layers choose blocks, and by what rule.
+Result<void> readMsaLayers(const GgufFile& file,
+                           const ConfigOverrides& overrides,
+                           ModelConfig& config) {
+    const auto own = BV_TRY(readMsaConfig(file, config.family->architecture));
+    for (size_t layer = 0; layer < config.n_layers; ++layer) {
+        const bool is_own =
+            file.findTensor(fmt::format("blk.{}.indexer.q_proj.weight", layer)) != nullptr;
+        const bool is_added =
+            std::binary_search(overrides.msa_layers.begin(), overrides.msa_layers.end(), layer);
+        if (is_own || is_added) {
+            config.layers[layer].attention = AttentionKind::Msa;
+        }
+    }
+    if (!config.hasMsa()) {
+        return {};
+    }
+    if (own && overrides.msa) {
+        return fail(ErrorCode::InvalidArgument,
+                    "{}: model and adapter both bring an MSA index: use one of them", file.name());
+    }
+    if (!own && !overrides.msa) {
+        return fail(ErrorCode::Corrupt, "{}: index tensors without {}.attention.indexer keys",
+                    file.name(), config.family->architecture);
+    }
+    config.msa = own ? *own : *overrides.msa;
+    if (config.msa.n_heads != config.n_kv_heads) {
+        return fail(ErrorCode::Corrupt, "{}: {} index heads for {} KV heads", file.name(),
+                    config.msa.n_heads, config.n_kv_heads);
+    }
+    if (config.msa.head_dim < config.rope.n_dims) {
+        return fail(ErrorCode::Corrupt, "{}: {} rotary dimensions in an index head of {}",
+                    file.name(), config.rope.n_dims, config.msa.head_dim);
+    }
+    return {};
+}
+
 /// A window over the newest positions is the same as none while the context is not longer.
 Result<void> limitToSlidingWindow(const KeyReader& keys, ModelConfig& config) {
     const size_t window =
@@ -203,6 +187,12 @@ Result<void> limitToSlidingWindow(const KeyReader& keys, ModelConfig& config) {
 
 }  // namespace
 
+bool ModelConfig::hasMsa() const {
+    return std::any_of(layers.begin(), layers.end(), [](const LayerConfig& layer) {
+        return layer.attention == AttentionKind::Msa;
+    });
+}
+
 std::span<const FamilyTraits> families() {
     return kFamilies;
 }
@@ -212,10 +202,16 @@ Result<ModelConfig> modelConfigFromGguf(const GgufFile& file, const ConfigOverri
     config.family = BV_TRY(findFamily(file));
     const KeyReader keys(file, config.family->architecture);
     config.name = BV_TRY(file.findString("general.name")).value_or(std::string_view());
-    BV_TRY(keys.refuse("expert_count", "a mixture of experts"));
+    if (!config.family->has_experts) {
+        BV_TRY(keys.refuse("expert_count", "a mixture of experts"));
+    }
     config.n_layers = BV_TRY(keys.count("block_count", kMaxLayers));
     config.dim = BV_TRY(keys.count("embedding_length", kMaxDim));
-    config.ff_dim = BV_TRY(keys.countOfLayers("feed_forward_length", kMaxDim, config.n_layers));
+    config.layers.assign(config.n_layers, LayerConfig());
+    if (config.family->has_experts) {
+        BV_TRY(readExperts(file, keys, config));
+    }
+    config.ff_dim = BV_TRY(readFfDim(file, keys, config));
     BV_TRY(readHeads(file, keys, config));
     config.vocab_size = BV_TRY(readVocabSize(file, config.dim));
     config.context_tokens = BV_TRY(keys.count("context_length", kMaxContext));
@@ -230,7 +226,7 @@ Result<ModelConfig> modelConfigFromGguf(const GgufFile& file, const ConfigOverri
     }
     config.norm_eps = static_cast<float>(eps);
     config.rope = BV_TRY(readRope(file, keys, *config.family, config.head_dim, overrides));
-    config.layers.assign(config.n_layers, LayerConfig());
+    BV_TRY(readMsaLayers(file, overrides, config));
     return config;
 }
 

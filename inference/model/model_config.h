@@ -4,12 +4,9 @@
 // What a decoder is, as a value: families differ in these numbers and in the table of
 // model_config.cpp, never in code. Read from GGUF metadata and checked; tensor shapes are checked
 // against it in weights.cpp. A plain value: any thread.
-//
-// Other kinds of attention (MSA blocks, sliding windows) and of MLP (experts) join as values of
-// LayerConfig.
 
-#include <array>
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -24,15 +21,27 @@ namespace belvedere::inference {
 /// Adjacent.
 enum class RopePairing { Adjacent, HalfSplit };
 
-enum class AttentionKind { Dense };
-enum class MlpKind { Dense };
+/// Msa: the layer has an index branch that chooses the blocks it attends to.
+enum class AttentionKind { Dense, Msa };
+enum class MlpKind { Dense, Experts };
+
+/// What RMS norm of q and k covers: nothing, each head by itself, or all heads of a token at once.
+enum class QkNorm { None, PerHead, PerToken };
+
+/// How gate and up become one.
+enum class Activation { SwiGlu, SwiGluOai };
+
+/// How logits of the router become scores of experts.
+enum class RouterKind { Softmax, Sigmoid };
 
 /// What a family's files must have beyond the common tensors.
 struct FamilyTraits {
     std::string_view architecture;  ///< general.architecture, also the prefix of its keys
     RopePairing rope;
     bool needs_qkv_bias;
-    bool needs_qk_norm;
+    QkNorm qk_norm;
+    Activation activation = Activation::SwiGlu;
+    bool has_experts = false;
 };
 
 /// Every family this decoder runs.
@@ -41,6 +50,34 @@ struct FamilyTraits {
 struct LayerConfig {
     AttentionKind attention = AttentionKind::Dense;
     MlpKind mlp = MlpKind::Dense;
+};
+
+/// The index branch of the layers whose attention is Msa. Source: MSA, arXiv:2606.13392.
+struct MsaConfig {
+    size_t n_heads = 0;  ///< one for each KV head
+    size_t head_dim = 0;
+    size_t block_tokens = 0;
+    size_t top_k = 0;  ///< blocks
+    size_t n_init = 0;
+    size_t n_local = 1;
+};
+
+/// The layers whose MLP is Experts.
+struct MoeConfig {
+    size_t n_experts = 0;
+    size_t n_used = 0;
+    size_t ff_dim = 0;
+    size_t shared_ff_dim = 0;  ///< 0: no shared expert
+    RouterKind router = RouterKind::Softmax;
+    bool has_choice_bias = false;  ///< added to the scores for the choice only
+    float scale = 1.0F;            ///< of the routed part, whose weights sum to 1
+};
+
+/// Of Activation::SwiGluOai; KernelTable::swiglu_oai has the formula. GGUF does not store them:
+/// MiniMax-M3's values.
+struct SwiGluOaiConfig {
+    float alpha = 1.702F;
+    float limit = 7.0F;
 };
 
 struct RopeConfig {
@@ -55,7 +92,7 @@ struct ModelConfig {
     std::string name;
     size_t n_layers = 0;
     size_t dim = 0;
-    size_t ff_dim = 0;
+    size_t ff_dim = 0;  ///< of dense MLPs; 0 where every layer has experts
     size_t n_heads = 0;
     size_t n_kv_heads = 0;
     size_t head_dim = 0;
@@ -63,13 +100,21 @@ struct ModelConfig {
     size_t context_tokens = 0;
     float norm_eps = 0.0F;
     RopeConfig rope;
+    MsaConfig msa;  ///< where some layer is Msa
+    MoeConfig moe;  ///< where some layer has Experts
+    SwiGluOaiConfig swiglu_oai;
     std::vector<LayerConfig> layers;
+
+    [[nodiscard]] bool hasMsa() const;
 };
 
-/// Metadata that replaces the model's own: from adapters. The key without its architecture prefix.
+/// Metadata that replaces or adds to the model's own: from adapters. Keys without their
+/// architecture prefix.
 struct ConfigOverrides {
     std::optional<double> freq_base;
     std::optional<uint64_t> context_tokens;
+    std::optional<MsaConfig> msa;
+    std::vector<size_t> msa_layers;  ///< ascending
 };
 
 /// Errors: Corrupt for missing, absurd or contradicting values, Unsupported for architectures and

@@ -21,18 +21,19 @@ Result<const GgufTensor*> TensorLookup::required(const std::string& name) {
 
 Result<MatrixView> TensorLookup::matrix(const GgufTensor& tensor,
                                         size_t n_rows,
-                                        size_t n_cols) const {
+                                        size_t n_cols,
+                                        size_t n_matrices) const {
     const kernels::WeightTypeInfo* type = kernels::findWeightType(tensor.type->id);
     if (type == nullptr) {
         return fail(ErrorCode::Unsupported, "{}: tensor {} has type {}, which is not supported",
                     file_.name(), tensor.name, tensor.type->name);
     }
-    if (tensor.dims[0] != n_cols || tensor.dims[1] != n_rows || tensor.dims[2] != 1 ||
+    if (tensor.dims[0] != n_cols || tensor.dims[1] != n_rows || tensor.dims[2] != n_matrices ||
         tensor.dims[3] != 1) {
         return fail(ErrorCode::Corrupt,
-                    "{}: tensor {}: expected {} x {}, found {} x {} x {} x {}: {}", file_.name(),
-                    tensor.name, n_cols, n_rows, tensor.dims[0], tensor.dims[1], tensor.dims[2],
-                    tensor.dims[3], kLayerHint);
+                    "{}: tensor {}: expected {} x {} x {}, found {} x {} x {} x {}: {}",
+                    file_.name(), tensor.name, n_cols, n_rows, n_matrices, tensor.dims[0],
+                    tensor.dims[1], tensor.dims[2], tensor.dims[3], kLayerHint);
     }
     return MatrixView{type->type, tensor.bytes.data(), n_rows, n_cols};
 }
@@ -50,6 +51,29 @@ Result<LinearView> TensorLookup::linear(const std::string& name, size_t n_rows, 
         view.bias = BV_TRY(vector(name + ".bias", n_rows));
     }
     return view;
+}
+
+Result<std::vector<MatrixView>> TensorLookup::experts(const std::string& name,
+                                                      size_t n_experts,
+                                                      size_t n_rows,
+                                                      size_t n_cols) {
+    const std::string weight = name + ".weight";
+    if (!adapters_.pairsOf(weight).empty()) {
+        return fail(ErrorCode::Unsupported, "{}: an adapter that changes experts ({})",
+                    file_.name(), weight);
+    }
+    const MatrixView first = BV_TRY(matrix(*BV_TRY(required(weight)), n_rows, n_cols, n_experts));
+    std::vector<MatrixView> views(n_experts, first);
+    for (size_t i = 0; i < n_experts; ++i) {
+        views[i].data = static_cast<const std::byte*>(first.data) + i * first.bytes();
+    }
+    return views;
+}
+
+Result<MatrixView> TensorLookup::plainMatrix(const std::string& name,
+                                             size_t n_rows,
+                                             size_t n_cols) {
+    return matrix(*BV_TRY(required(name + ".weight")), n_rows, n_cols);
 }
 
 Result<std::vector<float>> TensorLookup::vector(const std::string& name, size_t n) {

@@ -32,6 +32,21 @@ class TensorLookup {
     /// is one, `name`.bias.
     [[nodiscard]] Result<LinearView> linear(const std::string& name, size_t n_rows, size_t n_cols);
 
+    /// The matrices [n_rows, n_cols] that stand one behind the other in `name`.weight, one for each
+    /// expert. Errors: Unsupported where an adapter changes them.
+    [[nodiscard]] Result<std::vector<MatrixView>> experts(const std::string& name,
+                                                          size_t n_experts,
+                                                          size_t n_rows,
+                                                          size_t n_cols);
+
+    /// The matrix `name`.weight by itself.
+    [[nodiscard]] Result<MatrixView> plainMatrix(const std::string& name,
+                                                 size_t n_rows,
+                                                 size_t n_cols);
+
+    /// Knows a tensor without using it.
+    void skip(const std::string& name) { asked_.insert(name); }
+
     /// n floats. Norm weights are stored as F32 or, in some files, F16 or BF16.
     [[nodiscard]] Result<std::vector<float>> vector(const std::string& name, size_t n);
 
@@ -42,7 +57,8 @@ class TensorLookup {
     [[nodiscard]] Result<const GgufTensor*> required(const std::string& name);
     [[nodiscard]] Result<MatrixView> matrix(const GgufTensor& tensor,
                                             size_t n_rows,
-                                            size_t n_cols) const;
+                                            size_t n_cols,
+                                            size_t n_matrices = 1) const;
 
     const GgufFile& file_;
     const AdapterSet& adapters_;

@@ -2,6 +2,7 @@
 #include "inference/model/weights.h"
 
 #include <cmath>
+#include <optional>
 
 #include "inference/model/tensor_lookup.h"
 
@@ -13,9 +14,83 @@ struct LayerViews {
     std::vector<float> attention_norm;
     LinearView q, k, v, o;
     std::vector<float> q_norm, k_norm;  ///< empty: none
+    std::optional<LinearView> index_q, index_k;
+    std::vector<float> index_q_norm, index_k_norm;
     std::vector<float> mlp_norm;
-    LinearView gate, up, down;
+    std::optional<ExpertsView> experts;
+    std::optional<LinearView> gate, up, down;
 };
+
+Result<void> addNorms(TensorLookup& lookup,
+                      const ModelConfig& config,
+                      const std::string& prefix,
+                      LayerViews& views) {
+    const QkNorm norm = config.family->qk_norm;
+    if (norm == QkNorm::None) {
+        return {};
+    }
+    const bool per_head = norm == QkNorm::PerHead;
+    const size_t q_dim = (per_head ? 1 : config.n_heads) * config.head_dim;
+    const size_t k_dim = (per_head ? 1 : config.n_kv_heads) * config.head_dim;
+    views.q_norm = BV_TRY(lookup.vector(prefix + "attn_q_norm.weight", q_dim));
+    views.k_norm = BV_TRY(lookup.vector(prefix + "attn_k_norm.weight", k_dim));
+    return {};
+}
+
+Result<void> addIndex(TensorLookup& lookup,
+                      const ModelConfig& config,
+                      const std::string& prefix,
+                      LayerViews& views) {
+    const MsaConfig& msa = config.msa;
+    views.index_q =
+        BV_TRY(lookup.linear(prefix + "indexer.q_proj", msa.n_heads * msa.head_dim, config.dim));
+    views.index_k = BV_TRY(lookup.linear(prefix + "indexer.k_proj", msa.head_dim, config.dim));
+    views.index_q_norm = BV_TRY(lookup.vector(prefix + "indexer.q_norm.weight", msa.head_dim));
+    views.index_k_norm = BV_TRY(lookup.vector(prefix + "indexer.k_norm.weight", msa.head_dim));
+    return {};
+}
+
+/// An index branch that is there but not wanted: attention runs dense.
+void skipIndex(TensorLookup& lookup, const std::string& prefix) {
+    for (const char* name : {"q_proj", "k_proj", "q_norm", "k_norm"}) {
+        lookup.skip(fmt::format("{}indexer.{}.weight", prefix, name));
+    }
+}
+
+/// Gate, up and down, each name with `suffix`: "" or "_shexp".
+Result<void> addMlp(TensorLookup& lookup,
+                    const ModelConfig& config,
+                    const std::string& prefix,
+                    const char* suffix,
+                    size_t ff_dim,
+                    LayerViews& views) {
+    views.gate = BV_TRY(lookup.linear(prefix + "ffn_gate" + suffix, ff_dim, config.dim));
+    views.up = BV_TRY(lookup.linear(prefix + "ffn_up" + suffix, ff_dim, config.dim));
+    views.down = BV_TRY(lookup.linear(prefix + "ffn_down" + suffix, config.dim, ff_dim));
+    return {};
+}
+
+Result<void> addExperts(TensorLookup& lookup,
+                        const ModelConfig& config,
+                        const std::string& prefix,
+                        LayerViews& views) {
+    const MoeConfig& moe = config.moe;
+    ExpertsView experts;
+    experts.router = BV_TRY(lookup.plainMatrix(prefix + "ffn_gate_inp", moe.n_experts, config.dim));
+    if (moe.has_choice_bias) {
+        experts.choice_bias = BV_TRY(lookup.vector(prefix + "exp_probs_b.bias", moe.n_experts));
+    }
+    experts.gate =
+        BV_TRY(lookup.experts(prefix + "ffn_gate_exps", moe.n_experts, moe.ff_dim, config.dim));
+    experts.up =
+        BV_TRY(lookup.experts(prefix + "ffn_up_exps", moe.n_experts, moe.ff_dim, config.dim));
+    experts.down =
+        BV_TRY(lookup.experts(prefix + "ffn_down_exps", moe.n_experts, config.dim, moe.ff_dim));
+    views.experts = std::move(experts);
+    return moe.shared_ff_dim == 0
+               ? Result<void>()
+               : addMlp(lookup, config, prefix, "_shexp", moe.shared_ff_dim, views);
+}
 
 Result<LayerViews> layerViews(TensorLookup& lookup, const ModelConfig& config, size_t layer) {
     const std::string prefix = fmt::format("blk.{}.", layer);
@@ -32,14 +107,18 @@ Result<LayerViews> layerViews(TensorLookup& lookup, const ModelConfig& config, s
         return fail(ErrorCode::Corrupt, "{}: {}attn_q, attn_k and attn_v need biases in {}",
                     lookup.fileName(), prefix, config.family->architecture);
     }
-    if (config.family->needs_qk_norm) {
-        views.q_norm = BV_TRY(lookup.vector(prefix + "attn_q_norm.weight", config.head_dim));
-        views.k_norm = BV_TRY(lookup.vector(prefix + "attn_k_norm.weight", config.head_dim));
+    BV_TRY(addNorms(lookup, config, prefix, views));
+    if (config.layers[layer].attention == AttentionKind::Msa) {
+        BV_TRY(addIndex(lookup, config, prefix, views));
+    } else {
+        skipIndex(lookup, prefix);
     }
     views.mlp_norm = BV_TRY(lookup.vector(prefix + "ffn_norm.weight", config.dim));
-    views.gate = BV_TRY(lookup.linear(prefix + "ffn_gate", config.ff_dim, config.dim));
-    views.up = BV_TRY(lookup.linear(prefix + "ffn_up", config.ff_dim, config.dim));
-    views.down = BV_TRY(lookup.linear(prefix + "ffn_down", config.dim, config.ff_dim));
+    if (config.layers[layer].mlp == MlpKind::Experts) {
+        BV_TRY(addExperts(lookup, config, prefix, views));
+    } else {
+        BV_TRY(addMlp(lookup, config, prefix, "", config.ff_dim, views));
+    }
     return views;
 }
 
@@ -54,10 +133,21 @@ Result<LayerWeights> moveLayer(const LayerViews& views, Backend& backend) {
         layer.q_norm = BV_TRY(backend.addVector(views.q_norm));
         layer.k_norm = BV_TRY(backend.addVector(views.k_norm));
     }
+    if (views.index_q) {
+        layer.index_q = BV_TRY(backend.addLinear(*views.index_q));
+        layer.index_k = BV_TRY(backend.addLinear(*views.index_k));
+        layer.index_q_norm = BV_TRY(backend.addVector(views.index_q_norm));
+        layer.index_k_norm = BV_TRY(backend.addVector(views.index_k_norm));
+    }
     layer.mlp_norm = BV_TRY(backend.addVector(views.mlp_norm));
-    layer.gate = BV_TRY(backend.addLinear(views.gate));
-    layer.up = BV_TRY(backend.addLinear(views.up));
-    layer.down = BV_TRY(backend.addLinear(views.down));
+    if (views.experts) {
+        layer.experts = BV_TRY(backend.addExperts(*views.experts));
+    }
+    if (views.gate) {
+        layer.gate = BV_TRY(backend.addLinear(*views.gate));
+        layer.up = BV_TRY(backend.addLinear(*views.up));
+        layer.down = BV_TRY(backend.addLinear(*views.down));
+    }
     return layer;
 }
 
@@ -94,10 +184,11 @@ Result<void> checkRopeDivisors(TensorLookup& lookup, const ModelConfig& config) 
 }
 
 Result<void> checkIndexedLayers(const AdapterSet& adapters, const ModelConfig& config) {
-    if (!adapters.indexedLayers().empty() && adapters.indexedLayers().back() >= config.n_layers) {
+    const std::vector<size_t>& layers = adapters.overrides().msa_layers;
+    if (!layers.empty() && layers.back() >= config.n_layers) {
         return fail(ErrorCode::InvalidArgument,
                     "the adapter has an index branch in layer {}, the model has {} layers",
-                    adapters.indexedLayers().back(), config.n_layers);
+                    layers.back(), config.n_layers);
     }
     return {};
 }
@@ -140,6 +231,7 @@ Result<ModelWeights> loadWeights(const GgufFile& file,
     const OuterViews outer = BV_TRY(outerViews(lookup, config));
     weights.embedding = BV_TRY(backend.addLinear(outer.embedding));
     weights.output_norm = BV_TRY(backend.addVector(outer.output_norm));
+    weights.output_norm_values = outer.output_norm;
     if (outer.head) {
         weights.untied_head = BV_TRY(backend.addLinear(*outer.head));
     }

@@ -25,15 +25,21 @@ struct LayerWeights {
     std::unique_ptr<DeviceLinear> o;
     std::unique_ptr<DeviceVector> q_norm;  ///< nullptr: none
     std::unique_ptr<DeviceVector> k_norm;
+    std::unique_ptr<DeviceLinear> index_q;  ///< nullptr: no index branch, as the next three
+    std::unique_ptr<DeviceLinear> index_k;
+    std::unique_ptr<DeviceVector> index_q_norm;
+    std::unique_ptr<DeviceVector> index_k_norm;
     std::unique_ptr<DeviceVector> mlp_norm;
-    std::unique_ptr<DeviceLinear> gate;
-    std::unique_ptr<DeviceLinear> up;
+    std::unique_ptr<DeviceExperts> experts;  ///< nullptr: a dense MLP
+    std::unique_ptr<DeviceLinear> gate;      ///< of the dense MLP, or of the shared expert
+    std::unique_ptr<DeviceLinear> up;        ///< (nullptr: there is none), as the next two
     std::unique_ptr<DeviceLinear> down;
 };
 
 struct ModelWeights {
     std::unique_ptr<DeviceLinear> embedding;
     std::unique_ptr<DeviceVector> output_norm;
+    std::vector<float> output_norm_values;      ///< the same, here: for observers
     std::unique_ptr<DeviceLinear> untied_head;  ///< nullptr: the embedding serves
     std::vector<LayerWeights> layers;
 

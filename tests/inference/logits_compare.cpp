@@ -68,6 +68,7 @@ Result<std::vector<float>> runModel(const std::string& path,
     model_options.n_threads = options.n_threads;
     model_options.max_pass_tokens = options.chunk;
     model_options.kernels = options.kernels;
+    model_options.attention = options.attention;
     const auto model = BV_TRY(Model::load({path, options.adapters}, model_options, nullptr, {}));
     KvCache cache(model->backend(), SIZE_MAX);
     const SequenceId sequence = cache.open();
@@ -76,7 +77,7 @@ Result<std::vector<float>> runModel(const std::string& path,
     for (size_t begin = 0; begin < ids.size(); begin += options.chunk) {
         const auto tokens = ids.subspan(begin, std::min(options.chunk, ids.size() - begin));
         const auto pages = BV_TRY(cache.prepare(sequence, tokens.size()));
-        BV_TRY(model->decoder().forward(tokens, begin, pages, {}));
+        BV_TRY(model->decoder().forward(tokens, begin, pages, {}, options.observer));
         cache.commit(sequence, tokens);
         for (size_t row = 0; row < tokens.size(); ++row) {
             const auto logits = BV_TRY(model->decoder().logits(row, 1));

@@ -36,6 +36,8 @@ struct RunOptions {
     size_t n_threads = 2;
     const kernels::KernelTable* kernels = nullptr;
     std::vector<inference::AdapterFile> adapters;
+    inference::Attention attention = inference::Attention::Msa;
+    inference::PassObserver* observer = nullptr;
 };
 
 /// Logits of every position.
