@@ -75,7 +75,7 @@ struct ModelInfo {
     size_t n_threads = 0;
     std::vector<AdapterFile> adapters;
     std::vector<std::string>
-        notices;  ///< what the user should know: "layers 3-29 carry an MSA index: run dense"
+        notices;  ///< what the user should know: "layers 3-29 attend sparsely (MSA)"
 };
 
 /// A stretch of prompt text whose ids are already known (a repository piece). Named by

@@ -136,6 +136,7 @@ Result<ModelInfo> inspectModel(const std::string& path) {
 Result<Logits> computeLogits(const LogitsRequest& request, std::stop_token stop) {
     ModelOptions options;
     options.compute = request.compute;
+    options.attention = request.attention;
     options.n_threads = request.n_threads;
     options.max_pass_tokens = request.chunk > 0 ? request.chunk : kDefaultChunk;
     const std::unique_ptr<Model> model = BV_TRY(Model::load(request.load, options, nullptr, stop));

@@ -28,6 +28,7 @@ struct LogitsRequest {
     LoadRequest load;
     std::vector<TokenId> ids;
     Compute compute = Compute::Exact;
+    Attention attention = Attention::Msa;
     size_t chunk = 0;      ///< tokens a forward pass; 0: the engine's own
     size_t n_threads = 0;  ///< 0: one per core
 };

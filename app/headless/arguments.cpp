@@ -52,6 +52,15 @@ Result<void> setCompute(Arguments& arguments, const std::string& name, const std
     return {};
 }
 
+Result<void> setAttention(Arguments& arguments, const std::string& name, const std::string& value) {
+    if (value != "msa" && value != "dense") {
+        return fail(ErrorCode::InvalidArgument, "{}: expected msa or dense, found \"{}\"", name,
+                    value);
+    }
+    arguments.attention = value == "msa" ? inference::Attention::Msa : inference::Attention::Dense;
+    return {};
+}
+
 Result<void> addAdapter(Arguments& arguments,
                         const std::string& /*name*/,
                         const std::string& value) {
@@ -79,6 +88,7 @@ const std::map<std::string, Setter>& valueOptions() {
         {"--temperature", number(&Arguments::temperature)},
         {"--seed", number(&Arguments::seed)},
         {"--compute", setCompute},
+        {"--attention", setAttention},
     };
     return kOptions;
 }

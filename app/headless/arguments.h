@@ -14,28 +14,29 @@
 namespace belvedere::app {
 
 struct Arguments {
-    std::string command;                           ///< "" where none was named
-    std::vector<std::string> positional;           ///< what follows the command and is no option
-    std::string model;                             ///< --model FILE
-    std::vector<inference::AdapterFile> adapters;  ///< --adapter FILE[:scale], repeated
-    std::string repository;                        ///< --repo PATH
-    std::string session;                           ///< --session ID
-    std::string questions;                         ///< --questions FILE
-    std::string template_file;                     ///< --template FILE
-    std::string input;                             ///< --input FILE
-    std::string output;                            ///< --output FILE
-    std::optional<size_t> budget;                  ///< --budget N tokens
-    std::optional<size_t> n_threads;               ///< --threads N
-    std::optional<size_t> context_tokens;          ///< --context N tokens
-    std::optional<size_t> chunk;                   ///< --chunk N tokens
-    std::optional<size_t> max_tokens;              ///< --max-tokens N
-    std::optional<size_t> n_prompt;                ///< --prompt N tokens (bench)
-    std::optional<size_t> n_depth;                 ///< --depth N tokens (bench)
-    std::optional<double> temperature;             ///< --temperature T
-    std::optional<uint64_t> seed;                  ///< --seed N
-    std::optional<inference::Compute> compute;     ///< --compute exact|fast
-    bool plain = false;                            ///< --plain
-    bool json = false;                             ///< --json
+    std::string command;                            ///< "" where none was named
+    std::vector<std::string> positional;            ///< what follows the command and is no option
+    std::string model;                              ///< --model FILE
+    std::vector<inference::AdapterFile> adapters;   ///< --adapter FILE[:scale], repeated
+    std::string repository;                         ///< --repo PATH
+    std::string session;                            ///< --session ID
+    std::string questions;                          ///< --questions FILE
+    std::string template_file;                      ///< --template FILE
+    std::string input;                              ///< --input FILE
+    std::string output;                             ///< --output FILE
+    std::optional<size_t> budget;                   ///< --budget N tokens
+    std::optional<size_t> n_threads;                ///< --threads N
+    std::optional<size_t> context_tokens;           ///< --context N tokens
+    std::optional<size_t> chunk;                    ///< --chunk N tokens
+    std::optional<size_t> max_tokens;               ///< --max-tokens N
+    std::optional<size_t> n_prompt;                 ///< --prompt N tokens (bench)
+    std::optional<size_t> n_depth;                  ///< --depth N tokens (bench)
+    std::optional<double> temperature;              ///< --temperature T
+    std::optional<uint64_t> seed;                   ///< --seed N
+    std::optional<inference::Compute> compute;      ///< --compute exact|fast
+    std::optional<inference::Attention> attention;  ///< --attention msa|dense
+    bool plain = false;                             ///< --plain
+    bool json = false;                              ///< --json
     bool work = false;     ///< --work: the model-tool loop instead of answers from the sources
     bool yes = false;      ///< --yes: do not ask before deleting
     bool help = false;     ///< --help, -h

@@ -46,6 +46,7 @@ options:
   --budget N              tokens of sources put into the context when the repository does not fit (8192)
   --context N             window in tokens; 0: the model's own
   --threads N             0: one per core
+  --attention msa|dense   layers with an MSA index: the blocks it chooses, or everything (msa)
   --max-tokens N, --temperature T, --seed N
   --work                  let the model use tools (chat, ask); every change asks first
   --questions FILE        ask: many questions, JSON lines with "id" and "text", each in a context of its own

@@ -74,6 +74,7 @@ Result<void> runLogits(const Arguments& arguments, std::stop_token stop) {
     request.load = {arguments.model, arguments.adapters};
     request.ids = BV_TRY(readIds(arguments.input));
     request.compute = arguments.compute.value_or(inference::Compute::Exact);
+    request.attention = arguments.attention.value_or(inference::Attention::Msa);
     request.chunk = arguments.chunk.value_or(0);
     request.n_threads = arguments.n_threads.value_or(0);
     const inference::Logits logits = BV_TRY(inference::computeLogits(request, stop));

@@ -148,7 +148,7 @@ TEST_F(DefaultModelTest, BuildsThePromptTheAdapterWasTrainedOn) {
     ASSERT_TRUE(engine.has_value()) << engine.error().message;
     EXPECT_EQ((*engine)->info().context_tokens, 32768U);
     ASSERT_EQ((*engine)->info().notices.size(), 1U);
-    EXPECT_NE((*engine)->info().notices[0].find("layers 3-29 carry an MSA index"),
+    EXPECT_NE((*engine)->info().notices[0].find("layers 3-29 attend sparsely (MSA)"),
               std::string::npos);
 
     const json example = readJson("prompt_example.json");
