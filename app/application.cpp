@@ -57,7 +57,8 @@ Application::Application(DesktopOptions options,
     window_ =
         std::make_unique<MainWindow>(WindowParts{*theme_, settings_, *models_, *repositories_});
     window_->setPreferenceDefaults({config_.agent.source_budget_tokens, config_.engine.n_threads,
-                                    static_cast<double>(config_.agent.generation.temperature)});
+                                    static_cast<double>(config_.agent.generation.temperature),
+                                    config_.engine.attention == inference::Attention::Dense});
     connectServices();
 }
 
@@ -218,7 +219,10 @@ void Application::onPreferences(const Preferences& chosen) {
         controller_->setConfig(agentConfig(chosen));
     }
     models_->setEngineConfig(engineConfig(chosen));
-    if (models_->loaded() && engineConfig(before).n_threads != engineConfig(chosen).n_threads) {
+    const inference::EngineConfig old_engine = engineConfig(before);
+    const inference::EngineConfig new_engine = engineConfig(chosen);
+    if (models_->loaded() && (old_engine.n_threads != new_engine.n_threads ||
+                              old_engine.attention != new_engine.attention)) {
         const inference::ModelInfo& info = models_->loaded()->info;
         models_->load({info.path, info.adapters});
     }
@@ -243,6 +247,10 @@ inference::EngineConfig Application::engineConfig(const Preferences& chosen) con
     inference::EngineConfig config = config_.engine;
     if (chosen.n_threads && !options_.arguments.n_threads) {
         config.n_threads = *chosen.n_threads;
+    }
+    if (chosen.is_dense && !options_.arguments.attention) {
+        config.attention =
+            *chosen.is_dense ? inference::Attention::Dense : inference::Attention::Msa;
     }
     return config;
 }

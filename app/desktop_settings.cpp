@@ -66,6 +66,7 @@ Preferences DesktopSettings::preferences(Scheme default_scheme) const {
     preferences.n_threads = numberIn<size_t>(value(QStringLiteral("preferences/threads")), 0, 1024);
     preferences.temperature =
         numberIn<double>(value(QStringLiteral("preferences/temperature")), 0, 2);
+    preferences.is_dense = numberIn<bool>(value(QStringLiteral("preferences/dense")), 0, 1);
     return preferences;
 }
 
@@ -74,6 +75,7 @@ void DesktopSettings::setPreferences(const Preferences& preferences) {
     setOptional(*settings_, QStringLiteral("preferences/budget_tokens"), preferences.budget_tokens);
     setOptional(*settings_, QStringLiteral("preferences/threads"), preferences.n_threads);
     setOptional(*settings_, QStringLiteral("preferences/temperature"), preferences.temperature);
+    setOptional(*settings_, QStringLiteral("preferences/dense"), preferences.is_dense);
 }
 
 std::vector<RecentModel> DesktopSettings::recentModels() const {

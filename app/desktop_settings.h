@@ -24,6 +24,7 @@ struct Preferences {
     std::optional<size_t> budget_tokens;
     std::optional<size_t> n_threads;
     std::optional<double> temperature;
+    std::optional<bool> is_dense;  ///< layers with an MSA index attend to everything
 
     bool operator==(const Preferences&) const = default;
 };

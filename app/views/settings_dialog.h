@@ -19,6 +19,7 @@ struct PreferenceDefaults {
     size_t budget_tokens = 0;
     size_t n_threads = 0;
     double temperature = 0;
+    bool is_dense = false;
 };
 
 class SettingsDialog : public QDialog {
@@ -44,6 +45,7 @@ class SettingsDialog : public QDialog {
     QSpinBox* budget_;
     QSpinBox* threads_;
     QDoubleSpinBox* temperature_;
+    QComboBox* attention_;
 };
 
 }  // namespace belvedere::app

@@ -53,5 +53,15 @@ TEST(Arguments, AdapterScaleIsOptional) {
     EXPECT_FLOAT_EQ(a->adapters[1].scale, -0.5F);
 }
 
+TEST(Arguments, AttentionIsMsaOrDense) {
+    EXPECT_EQ(parseArguments({"ask", "--attention", "dense"})->attention,
+              inference::Attention::Dense);
+    EXPECT_EQ(parseArguments({"ask", "--attention", "msa"})->attention, inference::Attention::Msa);
+    EXPECT_FALSE(parseArguments({"ask"})->attention.has_value());
+    const auto wrong = parseArguments({"ask", "--attention", "sparse"});
+    ASSERT_FALSE(wrong.has_value());
+    EXPECT_NE(wrong.error().message.find("sparse"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace belvedere::app
