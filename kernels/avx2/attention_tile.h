@@ -8,49 +8,14 @@
 #include <immintrin.h>
 
 #include "kernels/avx2/vectors.h"
-#include "kernels/key_walk.h"
+#include "kernels/tile_attention.h"
 
 namespace belvedere::kernels::avx2 {
 namespace {
 
-constexpr size_t kKeys = kWalkKeys;
 /// Rows and vectors of the product's accumulators: 12 of the 16 registers.
 constexpr size_t kRows = 6;
 constexpr size_t kVectors = 2;
-
-inline size_t paddedDim(size_t head_dim) {
-    return (head_dim + 15) / 16 * 16;
-}
-
-/// The parts of a worker's scratch.
-struct Scratch {
-    float* q;        ///< [M, D], times the scale
-    float* out;      ///< [M, D]
-    float* p;        ///< [M, 64]: scores, then weights
-    float* keys;     ///< [D, 64]
-    float* values;   ///< [64, D]
-    float* largest;  ///< [M]
-    float* sum;      ///< [M]
-};
-
-inline Scratch divide(float* scratch, size_t n_rows, size_t dim) {
-    const auto address = reinterpret_cast<uintptr_t>(scratch);
-    float* next = scratch + (64 - address % 64) % 64 / sizeof(float);
-    const auto take = [&next](size_t n) {
-        float* part = next;
-        next += (n + 15) / 16 * 16;
-        return part;
-    };
-    Scratch s{};
-    s.q = take(n_rows * dim);
-    s.out = take(n_rows * dim);
-    s.p = take(n_rows * kKeys);
-    s.keys = take(dim * kKeys);
-    s.values = take(kKeys * dim);
-    s.largest = take(n_rows);
-    s.sum = take(n_rows);
-    return s;
-}
 
 /// Elements [i, i + 8) of a vector of head_dim elements as f32; 0 behind its end, whose memory is
 /// not read.
@@ -152,18 +117,6 @@ void multiplyBlock(const float* a,
     }
 }
 
-/// One matrix of rows, `n_cols` a multiple of 16.
-struct Rows {
-    float* data;
-    size_t stride;
-};
-
-/// The same, only read.
-struct ConstRows {
-    const float* data;
-    size_t stride;
-};
-
 template <size_t kR>
 void multiplyRows(ConstRows a, ConstRows b, size_t n, Rows c, size_t n_cols, bool add) {
     for (size_t col = 0; col < n_cols; col += 8 * kVectors) {
@@ -247,6 +200,41 @@ inline void softmaxRow(const Scratch& s, size_t m, size_t dim, size_t n_valid) {
         _mm256_store_ps(out, _mm256_mul_ps(_mm256_load_ps(out), shrink));
     }
 }
+
+/// to[i] = from[i] * factor for n elements, then zeros up to n_padded.
+inline void scaleInto(const float* from, size_t n, float factor, float* to, size_t n_padded) {
+    const __m256 by = _mm256_set1_ps(factor);
+    for (size_t i = 0; i < n_padded; i += 8) {
+        _mm256_store_ps(to + i, _mm256_mul_ps(loadFirst(from + i, n > i ? n - i : 0), by));
+    }
+}
+
+/// to[i] = from[i] * factor for n elements; nothing behind them is written.
+inline void scaleOut(const float* from, size_t n, float factor, float* to) {
+    const __m256 by = _mm256_set1_ps(factor);
+    for (size_t i = 0; i < n; i += 8) {
+        storeFirst(to + i, n - i, _mm256_mul_ps(_mm256_load_ps(from + i), by));
+    }
+}
+
+/// These pieces as tile_attention.h takes them.
+struct Tile {
+    template <CacheType kType>
+    static void loadKeys(const uint8_t* from, size_t n, size_t head_dim, float* to) {
+        avx2::loadKeys<kType>(from, n, head_dim, to);
+    }
+
+    template <CacheType kType>
+    static void loadValues(const uint8_t* from, size_t n, size_t head_dim, float* to) {
+        avx2::loadValues<kType>(from, n, head_dim, to);
+    }
+
+    static constexpr auto multiply = avx2::multiply;
+    static constexpr auto softmaxRow = avx2::softmaxRow;
+    static constexpr auto largestOfRow = avx2::largestOfRow;
+    static constexpr auto scaleInto = avx2::scaleInto;
+    static constexpr auto scaleOut = avx2::scaleOut;
+};
 
 }  // namespace
 }  // namespace belvedere::kernels::avx2

@@ -9,52 +9,17 @@
 
 #include "kernels/avx512/exp.h"
 #include "kernels/avx512/transpose.h"
-#include "kernels/key_walk.h"
+#include "kernels/tile_attention.h"
 
 namespace belvedere::kernels::avx512 {
 namespace {
 
-constexpr size_t kKeys = kWalkKeys;
 /// Rows and vectors of the product's accumulators: 24 of the 32 registers.
 constexpr size_t kRows = 6;
 constexpr size_t kVectors = 4;
 
-inline size_t paddedDim(size_t head_dim) {
-    return (head_dim + 15) / 16 * 16;
-}
-
 inline __mmask16 firstLanes(size_t n) {
     return static_cast<__mmask16>(n >= 16 ? 0xffffU : (1U << n) - 1U);
-}
-
-/// The parts of a worker's scratch.
-struct Scratch {
-    float* q;        ///< [M, D], times the scale
-    float* out;      ///< [M, D]
-    float* p;        ///< [M, 64]: scores, then weights
-    float* keys;     ///< [D, 64]
-    float* values;   ///< [64, D]
-    float* largest;  ///< [M]
-    float* sum;      ///< [M]
-};
-
-inline Scratch divide(float* scratch, size_t n_rows, size_t dim) {
-    const auto address = reinterpret_cast<uintptr_t>(scratch);
-    float* next = scratch + (64 - address % 64) % 64 / sizeof(float);
-    const auto take = [&next](size_t n) {
-        float* part = next;
-        next += (n + 15) / 16 * 16;
-        return part;
-    };
-    Scratch s{};
-    s.q = take(n_rows * dim);
-    s.out = take(n_rows * dim);
-    s.p = take(n_rows * kKeys);
-    s.keys = take(dim * kKeys);
-    s.values = take(kKeys * dim);
-    s.largest = take(n_rows);
-    s.sum = take(n_rows);
-    return s;
 }
 
 /// Elements [i, i + 16) of a vector of the cache as f32; lanes outside `mask` are 0 and their
@@ -148,18 +113,6 @@ void multiplyBlock(const float* a,
         }
     }
 }
-
-/// One matrix of rows, `n_cols` a multiple of 16.
-struct Rows {
-    float* data;
-    size_t stride;
-};
-
-/// The same, only read.
-struct ConstRows {
-    const float* data;
-    size_t stride;
-};
 
 template <size_t kR>
 void multiplyRows(ConstRows a, ConstRows b, size_t n, Rows c, size_t n_cols, bool add) {
@@ -258,6 +211,43 @@ inline void softmaxRow(const Scratch& s, size_t m, size_t dim, size_t n_valid) {
         _mm512_store_ps(out, _mm512_mul_ps(_mm512_load_ps(out), shrink));
     }
 }
+
+/// to[i] = from[i] * factor for n elements, then zeros up to n_padded.
+inline void scaleInto(const float* from, size_t n, float factor, float* to, size_t n_padded) {
+    const __m512 by = _mm512_set1_ps(factor);
+    for (size_t i = 0; i < n_padded; i += 16) {
+        const __m512 v = _mm512_maskz_loadu_ps(firstLanes(n > i ? n - i : 0), from + i);
+        _mm512_store_ps(to + i, _mm512_mul_ps(v, by));
+    }
+}
+
+/// to[i] = from[i] * factor for n elements; nothing behind them is written.
+inline void scaleOut(const float* from, size_t n, float factor, float* to) {
+    const __m512 by = _mm512_set1_ps(factor);
+    for (size_t i = 0; i < n; i += 16) {
+        _mm512_mask_storeu_ps(to + i, firstLanes(n - i),
+                              _mm512_mul_ps(_mm512_load_ps(from + i), by));
+    }
+}
+
+/// These pieces as tile_attention.h takes them.
+struct Tile {
+    template <CacheType kType>
+    static void loadKeys(const uint8_t* from, size_t n, size_t head_dim, float* to) {
+        avx512::loadKeys<kType>(from, n, head_dim, to);
+    }
+
+    template <CacheType kType>
+    static void loadValues(const uint8_t* from, size_t n, size_t head_dim, float* to) {
+        avx512::loadValues<kType>(from, n, head_dim, to);
+    }
+
+    static constexpr auto multiply = avx512::multiply;
+    static constexpr auto softmaxRow = avx512::softmaxRow;
+    static constexpr auto largestOfRow = avx512::largestOfRow;
+    static constexpr auto scaleInto = avx512::scaleInto;
+    static constexpr auto scaleOut = avx512::scaleOut;
+};
 
 }  // namespace
 }  // namespace belvedere::kernels::avx512
