@@ -24,12 +24,14 @@ add_library(bv_app STATIC
   theme/highlighter.cpp
   theme/markdown.cpp
   theme/markdown_builder.cpp
+  theme/source_document.cpp
   theme/system_scheme.cpp
   theme/theme.cpp
   views/block_layout.cpp
   views/code_view.cpp
   views/composer.cpp
   views/context_meter.cpp
+  views/drag_scroll.cpp
   views/empty_page.cpp
   views/first_run_page.cpp
   views/main_window.cpp

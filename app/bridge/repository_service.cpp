@@ -101,16 +101,23 @@ void RepositoryService::cancel() {
     }
 }
 
-void RepositoryService::readFile(const QString& path,
-                                 QObject* context,
-                                 std::function<void(Result<std::string>)> then) {
-    if (folder_.repository == nullptr) {
-        return;
-    }
+void RepositoryService::readSource(const QString& path,
+                                   QObject* context,
+                                   std::function<void(const Result<Source>&)> then) {
     runTask(
         files_, context,
-        [repository = folder_.repository, name = utf8(path)](std::stop_token) {
-            return repository->readFile(name);
+        [repository = folder_.repository, name = utf8(path),
+         language = languageOfPath(path)](std::stop_token) -> Result<Source> {
+            if (repository == nullptr) {
+                return fail(ErrorCode::InvalidArgument,
+                            "no folder is read: attach one, and load a model");
+            }
+            const std::string text = BV_TRY(repository->readFile(name));
+            if (text.size() > kMaxShownBytes) {
+                return fail(ErrorCode::Unsupported, "{}: {} MiB, and at most {} are shown", name,
+                            text.size() >> 20U, kMaxShownBytes >> 20U);
+            }
+            return std::make_shared<const SourceDocument>(text, language);
         },
         std::move(then));
 }

@@ -13,6 +13,7 @@
 
 #include "agent/tool.h"
 #include "app/bridge/task_queue.h"
+#include "app/theme/source_document.h"
 #include "kernels/base/result.h"
 #include "tools/repository/repository.h"
 
@@ -56,10 +57,17 @@ class RepositoryService : public QObject {
     void setCounter(std::shared_ptr<const agent::TokenCounter> counter);
     void cancel();
 
-    /// Text of a file for the source view; `then` is called on the GUI thread while context lives.
-    void readFile(const QString& path,
-                  QObject* context,
-                  std::function<void(Result<std::string>)> then);
+    using Source = std::shared_ptr<const SourceDocument>;  // made on a worker, never changes
+
+    /// A file for the source view; `then` is called on the GUI thread while context lives. Errors:
+    /// those of Repository::readFile; InvalidArgument where no folder is read; Unsupported (more
+    /// than kMaxShownBytes).
+    void readSource(const QString& path,
+                    QObject* context,
+                    std::function<void(const Result<Source>&)> then);
+
+    /// Larger sources are data, and twice their size in memory.
+    static constexpr size_t kMaxShownBytes = size_t{16} << 20;
 
   Q_SIGNALS:
     void stateChanged();

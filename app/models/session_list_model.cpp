@@ -9,6 +9,15 @@
 
 namespace belvedere::app {
 
+namespace {
+
+/// Hours and minutes: the short form of the C locale has seconds too.
+QString clockFormat() {
+    return QLocale().timeFormat(QLocale::ShortFormat).remove(QStringLiteral(":ss"));
+}
+
+}  // namespace
+
 QString dayHeading(const QDate& day, const QDate& today) {
     const qint64 age = day.daysTo(today);
     if (age <= 0) {
@@ -150,7 +159,7 @@ void SessionListModel::rebuild() {
         const QString folder = QFileInfo(qstring(session.repository)).fileName();
         const bool is_recent = updated.date().daysTo(now_.date()) <= 1;
         const QString when = is_recent
-                                 ? QLocale().toString(updated.time(), QLocale::ShortFormat)
+                                 ? QLocale().toString(updated.time(), clockFormat())
                                  : QLocale().toString(updated.date(), QStringLiteral("d MMM"));
         rows_.push_back(
             {id,

@@ -2,8 +2,10 @@
 #include "app/views/block_layout.h"
 
 #include <QCoreApplication>
+#include <QWidget>
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
 namespace belvedere::app {
 
@@ -97,6 +99,21 @@ QList<QTextLayout::FormatRange> formatsOf(const std::vector<TextSpan>& spans,
     // Inner spans after outer ones, so that they win.
     std::stable_sort(ranges.begin(), ranges.end(),
                      [](const auto& a, const auto& b) { return a.length > b.length; });
+    for (const TextSpan& span : spans) {
+        if ((span.style & (TextSpan::Code | TextSpan::Citation)) != 0U) {
+            // The room of the pill's ends: after the character before it and after its last one.
+            for (const int at : {span.begin - 1, span.end - 1}) {
+                if (at >= 0) {
+                    QTextLayout::FormatRange range;
+                    range.start = at;
+                    range.length = 1;
+                    range.format.setFontLetterSpacingType(QFont::AbsoluteSpacing);
+                    range.format.setFontLetterSpacing(kPillMargin);
+                    ranges.push_back(range);
+                }
+            }
+        }
+    }
     return ranges;
 }
 
@@ -241,9 +258,11 @@ void BlockLayout::makeTable(const BlockStyle& style) {
     std::vector<qreal> widths(n_columns, 40);
     for (const auto& row : block_.rows) {
         for (size_t column = 0; column < row.size(); ++column) {
-            const qreal natural =
-                QFontMetricsF(theme_->font(Text::UiStrong)).horizontalAdvance(row[column].text);
-            widths[column] = std::max(widths[column], std::ceil(natural) + 2 * kCellPaddingX + 2);
+            const Piece unbroken =
+                makePiece(row[column].text, row[column].spans, theme_->font(Text::UiStrong),
+                          line_height, QWIDGETSIZE_MAX, Qt::AlignLeft, style);
+            const qreal natural = std::ceil(unbroken.layout->maximumWidth());
+            widths[column] = std::max(widths[column], natural + 2 * kCellPaddingX + 2);
         }
     }
     qreal total = 0;
@@ -306,7 +325,8 @@ void BlockLayout::paintSpans(QPainter& painter, const Piece& piece, QPointF orig
             const qreal x1 = line.cursorToX(begin);
             const qreal x2 = line.cursorToX(end);
             const QRectF rect(origin.x() + x1 - kPillMargin, origin.y() + line.y(),
-                              x2 - x1 + 2 * kPillMargin, line.height());
+                              x2 - x1 + kPillMargin + (end < span.end ? kPillMargin : 0),
+                              line.height());
             painter.drawRoundedRect(rect, theme_->sizes().radius_small,
                                     theme_->sizes().radius_small);
         }
@@ -431,13 +451,26 @@ const TextSpan* BlockLayout::spanAt(QPointF point) const {
     return nullptr;
 }
 
+std::vector<TextSpan> BlockLayout::targets() const {
+    std::vector<TextSpan> targets;
+    for (const Piece& piece : pieces_) {
+        std::copy_if(piece.spans.begin(), piece.spans.end(), std::back_inserter(targets),
+                     [](const TextSpan& span) {
+                         return (span.style & (TextSpan::Link | TextSpan::Citation)) != 0U;
+                     });
+    }
+    return targets;
+}
+
 QRectF BlockLayout::spanRect(const TextSpan& wanted) const {
     for (const Piece& piece : pieces_) {
         for (const TextSpan& span : piece.spans) {
             if (span == wanted) {
                 const QTextLine line = piece.layout->lineForTextPosition(span.begin);
-                return {piece.position.x() + line.cursorToX(span.begin),
-                        piece.position.y() + line.y(), 40, line.height()};
+                const int end = std::min(span.end, line.textStart() + line.textLength());
+                const qreal left = line.cursorToX(span.begin);
+                return {piece.position.x() + left, piece.position.y() + line.y(),
+                        line.cursorToX(end) - left, line.height()};
             }
         }
     }

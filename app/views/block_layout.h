@@ -61,7 +61,9 @@ class BlockLayout {
     [[nodiscard]] int offsetAt(QPointF point) const;
     /// The link or citation under the point; nullptr: none.
     [[nodiscard]] const TextSpan* spanAt(QPointF point) const;
-    /// Where the span begins.
+    /// Links and citations in reading order.
+    [[nodiscard]] std::vector<TextSpan> targets() const;
+    /// Where the span begins: its part on the first line.
     [[nodiscard]] QRectF spanRect(const TextSpan& span) const;
 
     /// The copy button of a block of code, empty for other blocks.

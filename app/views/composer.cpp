@@ -4,13 +4,17 @@
 #include <QHBoxLayout>
 #include <QKeyEvent>
 #include <QMimeData>
+#include <QMimeDatabase>
 #include <QScrollBar>
 #include <QStyle>
 #include <QTextBlock>
 #include <QTextLayout>
+#include <QUrl>
 #include <QVBoxLayout>
 #include <algorithm>
 #include <cmath>
+
+#include "app/views/column.h"
 
 namespace belvedere::app {
 
@@ -19,6 +23,17 @@ namespace {
 constexpr int kMaxLines = 9;
 constexpr int kEditPadding = 4;
 constexpr QSize kButtonSize(34, 34);
+
+/// A picture, or files of pictures. What is copied from a browser has its text beside a picture.
+bool isImage(const QMimeData& data) {
+    const QList<QUrl> urls = data.urls();
+    const bool has_image_file = std::any_of(urls.begin(), urls.end(), [](const QUrl& url) {
+        const QMimeType type =
+            QMimeDatabase().mimeTypeForFile(url.fileName(), QMimeDatabase::MatchExtension);
+        return type.name().startsWith(QLatin1String("image/"));
+    });
+    return has_image_file || (data.hasImage() && !data.hasText());
+}
 
 }  // namespace
 
@@ -45,7 +60,10 @@ int ComposerEdit::wantedHeight() const {
 
 void ComposerEdit::keyPressEvent(QKeyEvent* event) {
     const bool is_return = event->key() == Qt::Key_Return || event->key() == Qt::Key_Enter;
-    if (is_return && !is_composing_ && (event->modifiers() & Qt::ShiftModifier) == 0U) {
+    if (is_return && is_composing_) {
+        return;  // belongs to the input method, which has not taken it
+    }
+    if (is_return && (event->modifiers() & Qt::ShiftModifier) == 0U) {
         Q_EMIT submitted();
         return;
     }
@@ -68,11 +86,11 @@ void ComposerEdit::inputMethodEvent(QInputMethodEvent* event) {
 }
 
 bool ComposerEdit::canInsertFromMimeData(const QMimeData* source) const {
-    return source->hasImage() || QPlainTextEdit::canInsertFromMimeData(source);
+    return isImage(*source) || QPlainTextEdit::canInsertFromMimeData(source);
 }
 
 void ComposerEdit::insertFromMimeData(const QMimeData* source) {
-    if (source->hasImage() && !source->hasText()) {
+    if (isImage(*source)) {
         Q_EMIT imageRefused();
         return;
     }
@@ -93,14 +111,10 @@ Composer::Composer(const Theme& theme, QWidget* parent) : QWidget(parent), theme
     setObjectName(QStringLiteral("composerArea"));
     setAttribute(Qt::WA_StyledBackground);
     auto* outer = new QHBoxLayout(this);
-    outer->setContentsMargins(theme.sizes().gutter, 6, theme.sizes().gutter, 14);
     box_ = new QWidget(this);
     box_->setObjectName(QStringLiteral("composerBox"));
     box_->setAttribute(Qt::WA_StyledBackground);
-    box_->setMaximumWidth(theme.sizes().column);
-    outer->addStretch(1);
-    outer->addWidget(box_, 1000);
-    outer->addStretch(1);
+    outer->addWidget(box_);
     auto* column = new QVBoxLayout(box_);
     column->setContentsMargins(10, 8, 8, 8);
     column->setSpacing(4);
@@ -141,6 +155,7 @@ Composer::Composer(const Theme& theme, QWidget* parent) : QWidget(parent), theme
         fit();
         refresh();
     });
+    connect(work_, &QToolButton::toggled, this, &Composer::refresh);
     connect(button_, &QToolButton::clicked, this, [this] {
         if (is_running_) {
             Q_EMIT stop();
@@ -245,6 +260,8 @@ void Composer::fit() {
 
 void Composer::resizeEvent(QResizeEvent* event) {
     QWidget::resizeEvent(event);
+    const ColumnPlace column = columnIn(width(), theme_.sizes());
+    layout()->setContentsMargins(column.left, 6, width() - column.left - column.width, 14);
     fit();
 }
 

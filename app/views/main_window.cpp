@@ -275,6 +275,7 @@ void MainWindow::connectViews() {
     connect(transcript_view_, &TranscriptView::linkActivated, this, &MainWindow::openLink);
     connect(transcript_view_, &TranscriptView::retryRequested, this, &MainWindow::retry);
     connect(source_view_, &SourceView::closeRequested, this, &MainWindow::closeSource);
+    connect(source_view_, &SourceView::openOutsideRequested, this, &MainWindow::openOutside);
 }
 
 void MainWindow::connectServices() {
@@ -524,6 +525,24 @@ void MainWindow::openLink(const QString& address) {
     } else {
         toast_->post(tr("Only web addresses are opened: %1").arg(address.left(60)), {}, nullptr,
                      nullptr);
+    }
+}
+
+void MainWindow::openOutside(const QString& path) {
+    const QString folder = QFileInfo(parts_.repositories.path()).canonicalFilePath();
+    const QFileInfo file(QDir(folder).filePath(path));
+    const QString real = file.canonicalFilePath();
+    if (folder.isEmpty() || !real.startsWith(folder + QLatin1Char('/'))) {
+        toast_->post(tr("%1 is not in the folder any more").arg(path), {}, nullptr, nullptr);
+        return;
+    }
+    // What the system might run instead of showing is shown in its folder.
+    const bool may_run =
+        QFileInfo(real).isExecutable() || QFileInfo(real).suffix() == QStringLiteral("desktop");
+    const QString shown = may_run ? QFileInfo(real).absolutePath() : real;
+    if (!QDesktopServices::openUrl(QUrl::fromLocalFile(shown))) {
+        toast_->post(tr("The system has no program for %1").arg(QFileInfo(real).fileName()), {},
+                     nullptr, nullptr);
     }
 }
 

@@ -101,6 +101,8 @@ class MainWindow : public QMainWindow {
     void setSidebarVisible(bool is_visible);
     void closeSource();
     void openLink(const QString& address);
+    /// A file of the folder in the program the system has for it.
+    void openOutside(const QString& path);
     /// Sends the last question again.
     void retry();
 

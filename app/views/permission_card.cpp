@@ -8,8 +8,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "app/bridge/error_text.h"
 #include "app/bridge/text.h"
 #include "app/theme/highlighter.h"
+#include "app/views/column.h"
 
 namespace belvedere::app {
 
@@ -40,14 +42,10 @@ class DiffHighlighter : public QSyntaxHighlighter {
 PermissionCard::PermissionCard(const Theme& theme, QWidget* parent)
     : QWidget(parent), theme_(theme) {
     auto* outer = new QHBoxLayout(this);
-    outer->setContentsMargins(theme.sizes().gutter, 4, theme.sizes().gutter, 6);
     card_ = new QWidget(this);
     card_->setObjectName(QStringLiteral("permission"));
     card_->setAttribute(Qt::WA_StyledBackground);
-    card_->setMaximumWidth(theme.sizes().column);
-    outer->addStretch(1);
-    outer->addWidget(card_, 1000);
-    outer->addStretch(1);
+    outer->addWidget(card_);
     auto* column = new QVBoxLayout(card_);
     column->setContentsMargins(14, 12, 14, 12);
     column->setSpacing(8);
@@ -126,6 +124,12 @@ void PermissionCard::setTranscript(TranscriptModel* transcript) {
     refresh();
 }
 
+void PermissionCard::resizeEvent(QResizeEvent* event) {
+    QWidget::resizeEvent(event);
+    const ColumnPlace column = columnIn(width(), theme_.sizes());
+    layout()->setContentsMargins(column.left, 4, width() - column.left - column.width, 6);
+}
+
 void PermissionCard::refresh() {
     if (transcript_ == nullptr || transcript_->questions().empty()) {
         call_id_.clear();
@@ -139,7 +143,7 @@ void PermissionCard::refresh() {
                                    devicePixelRatioF()));
     title_->setText(qstring(question.title.empty() ? question.tool : question.title));
     count_->setText(questions.size() > 1 ? tr("1 of %1").arg(questions.size()) : QString());
-    reason_->setText(qstring(question.reason));
+    reason_->setText(sentence(question.reason));
     reason_->setVisible(!question.reason.empty());
     QString preview = qstring(question.preview.empty() ? question.subject : question.preview);
     while (preview.endsWith(QLatin1Char('\n'))) {

@@ -29,6 +29,9 @@ class PermissionCard : public QWidget {
   Q_SIGNALS:
     void answered(const std::string& call_id, belvedere::agent::PermissionAnswer answer);
 
+  protected:
+    void resizeEvent(QResizeEvent* event) override;
+
   private:
     void refresh();
     void answer(agent::PermissionAnswer answer);

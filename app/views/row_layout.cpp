@@ -503,7 +503,7 @@ std::vector<RowAction> rowActions(const RowLayout& row) {
         add(area.action);
     }
     for (const BlockLayout& block : row.blocks) {
-        for (const TextSpan& span : block.block().spans) {
+        for (const TextSpan& span : block.targets()) {
             if ((span.style & TextSpan::Citation) != 0U) {
                 add({RowAction::Kind::OpenCitation, span.target, tr("Open %1").arg(span.target)});
             } else if ((span.style & TextSpan::Link) != 0U) {

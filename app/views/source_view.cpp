@@ -7,15 +7,13 @@
 #include <QVBoxLayout>
 
 #include "app/bridge/error_text.h"
-#include "app/bridge/text.h"
 #include "app/views/code_view.h"
 
 namespace belvedere::app {
 
 namespace {
 
-/// A text editor's document takes many times the memory of its text.
-constexpr size_t kMaxShownBytes = size_t{4} << 20;
+constexpr int kHeaderControls = 240;  // pixels the range and the buttons take
 
 }  // namespace
 
@@ -74,10 +72,15 @@ QWidget* SourceView::makeHeader() {
     row->addWidget(title_);
     row->addWidget(range_);
     row->addStretch(1);
+    outside_ = new QToolButton(header);
+    outside_->setToolTip(tr("Open in another program"));
+    outside_->setAccessibleName(tr("Open in another program"));
     row->addWidget(copy_);
+    row->addWidget(outside_);
     row->addWidget(close_);
     connect(copy_, &QToolButton::clicked, this,
             [this] { QApplication::clipboard()->setText(path_); });
+    connect(outside_, &QToolButton::clicked, this, [this] { Q_EMIT openOutsideRequested(path_); });
     connect(close_, &QToolButton::clicked, this, &SourceView::closeRequested);
     return header;
 }
@@ -85,8 +88,9 @@ QWidget* SourceView::makeHeader() {
 void SourceView::updateHeader() {
     copy_->setIcon(theme_.icon(QStringLiteral("copy")));
     close_->setIcon(theme_.icon(QStringLiteral("close")));
+    outside_->setIcon(theme_.icon(QStringLiteral("open-outside")));
     const QFontMetrics metrics(title_->font());
-    title_->setText(metrics.elidedText(path_, Qt::ElideLeft, theme_.sizes().source - 190));
+    title_->setText(metrics.elidedText(path_, Qt::ElideLeft, width() - kHeaderControls));
     title_->setToolTip(path_);
     range_->setText(first_line_ == 0 ? QString()
                     : first_line_ == last_line_
@@ -94,42 +98,53 @@ void SourceView::updateHeader() {
                         : tr("lines %1\u2013%2").arg(first_line_).arg(last_line_));
 }
 
+void SourceView::resizeEvent(QResizeEvent* event) {
+    QWidget::resizeEvent(event);
+    updateHeader();
+}
+
 void SourceView::openRange(const QString& path, size_t first_line, size_t last_line) {
     path_ = path;
     first_line_ = first_line;
     last_line_ = last_line;
     updateHeader();
-    repositories_.readFile(path, this, [this, path](const Result<std::string>& text) {
-        if (path == path_) {  // not one that was asked for before
-            showText(text);
-        }
-    });
+    repositories_.readSource(path, this,
+                             [this, path](const Result<RepositoryService::Source>& source) {
+                                 if (path == path_) {  // not one that was asked for before
+                                     showSource(source);
+                                 }
+                             });
 }
 
-void SourceView::showText(const Result<std::string>& text) {
+void SourceView::showSource(const Result<RepositoryService::Source>& source) {
     note_->hide();
-    QString problem;
-    if (!text.has_value()) {
-        const ErrorText words = errorText(text.error(), tr("The file cannot be shown"));
-        problem = QStringList{words.title, words.detail, words.advice}.join(QStringLiteral("\n\n"));
-    } else if (text->find('\0') != std::string::npos) {
-        problem = tr("%1 is a binary file.").arg(path_);
-    } else if (text->size() > kMaxShownBytes) {
-        problem = tr("%1 has %2: more than is shown here (%3).")
-                      .arg(path_, bytesText(text->size()), bytesText(kMaxShownBytes));
-    }
-    problem_->setText(problem.trimmed());
-    pages_->setCurrentWidget(problem.isEmpty() ? static_cast<QWidget*>(code_) : problem_);
-    if (!problem.isEmpty()) {
+    problem_->clear();
+    if (!source.has_value()) {
+        code_->setSource(nullptr);
+        showProblem(source.error());
         return;
     }
-    const QString shown = qstring(*text);
-    if (shown.contains(QChar(QChar::ReplacementCharacter))) {
+    if ((*source)->hasReplacements()) {
         note_->setText(tr("Bytes that are no UTF-8 are shown as %1.").arg(QChar(0xFFFD)));
         note_->show();
     }
-    code_->setSource(shown, languageOfPath(path_));
+    pages_->setCurrentWidget(code_);
+    code_->setSource(*source);
     code_->markLines(first_line_, last_line_);
+}
+
+void SourceView::showProblem(const Error& error) {
+    const ErrorText words = errorText(error, tr("The file cannot be shown"));
+    QStringList parts{words.title, words.detail};
+    if (error.code == ErrorCode::NotFound) {
+        parts +=
+            tr("It was there when the folder was read. Read the folder again to see what is "
+               "there now.");
+    } else if (error.code == ErrorCode::Io) {
+        parts += words.advice;
+    }
+    problem_->setText(parts.join(QStringLiteral("\n\n")));
+    pages_->setCurrentWidget(problem_);
 }
 
 QString SourceView::problem() const {

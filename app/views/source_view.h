@@ -2,8 +2,8 @@
 #pragma once
 
 // A file of the attached folder with a range of lines marked: what a citation points to. Read on
-// the repository's thread; a file that is gone, binary or too large is told in its place. GUI
-// thread only.
+// a worker thread; a file that is gone, binary or too large is told in its place. GUI thread
+// only.
 
 #include <QLabel>
 #include <QStackedWidget>
@@ -35,10 +35,16 @@ class SourceView : public QWidget {
 
   Q_SIGNALS:
     void closeRequested();
+    /// In the program the system has for it.
+    void openOutsideRequested(const QString& path);
+
+  protected:
+    void resizeEvent(QResizeEvent* event) override;
 
   private:
     QWidget* makeHeader();
-    void showText(const Result<std::string>& text);
+    void showSource(const Result<RepositoryService::Source>& source);
+    void showProblem(const Error& error);
     void updateHeader();
 
     const Theme& theme_;
@@ -47,6 +53,7 @@ class SourceView : public QWidget {
     QLabel* range_;
     QLabel* note_;
     QToolButton* copy_;
+    QToolButton* outside_;
     QToolButton* close_;
     QStackedWidget* pages_;
     CodeView* code_;

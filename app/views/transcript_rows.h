@@ -22,6 +22,9 @@ class TranscriptRows {
     /// Another width, fonts or colours: everything is laid out anew when it is looked at.
     void invalidate(qreal width);
     void insertRows(int first, int last);
+
+    [[nodiscard]] qreal width() const { return width_; }
+
     /// Rows [first, last] say something else; what is laid out of them serves the next layout.
     void changeRows(int first, int last);
 

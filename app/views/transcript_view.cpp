@@ -16,6 +16,7 @@
 
 #include "app/models/transcript_text.h"
 #include "app/theme/markdown.h"
+#include "app/views/column.h"
 
 namespace belvedere::app {
 
@@ -121,12 +122,11 @@ void TranscriptView::scheduleLayout() {
 }
 
 qreal TranscriptView::columnWidth() const {
-    const Sizes& sizes = theme_.sizes();
-    return std::clamp<qreal>(viewport()->width() - 2 * sizes.gutter, 120, sizes.column);
+    return columnIn(width(), theme_.sizes()).width;
 }
 
 qreal TranscriptView::columnLeft() const {
-    return std::floor((viewport()->width() - columnWidth()) / 2);
+    return columnIn(width(), theme_.sizes()).left;
 }
 
 qreal TranscriptView::contentHeight() const {
@@ -204,7 +204,7 @@ void TranscriptView::scrollContentsBy(int /*dx*/, int /*dy*/) {
 
 void TranscriptView::resizeEvent(QResizeEvent* event) {
     QAbstractScrollArea::resizeEvent(event);
-    if (event->size().width() != event->oldSize().width()) {
+    if (columnWidth() != rows_.width()) {
         rows_.invalidate(columnWidth());
     }
     layoutNow();
@@ -514,7 +514,8 @@ void TranscriptView::keyPressEvent(QKeyEvent* event) {
         bar->setValue(0);
     } else if (event->key() == Qt::Key_End) {
         jumpToEnd();
-    } else if (target_ && (event->key() == Qt::Key_Return || event->key() == Qt::Key_Space)) {
+    } else if (target_ && (event->key() == Qt::Key_Return || event->key() == Qt::Key_Enter ||
+                           event->key() == Qt::Key_Space)) {
         const std::vector<RowAction> actions = rowActions(rows_.layout(target_->row));
         if (target_->action < actions.size()) {
             activate(target_->row, actions[target_->action]);

@@ -97,15 +97,44 @@ class TestComposer : public QObject {
         image->setImageData(QImage(4, 4, QImage::Format_RGB32));
         QApplication::clipboard()->setMimeData(image);
         edit_->paste();
-        const auto labels = composer_->findChildren<QLabel*>();
-        const bool is_told = std::any_of(labels.begin(), labels.end(), [](const QLabel* label) {
-            return label->text().contains(QStringLiteral("Images are not supported"));
-        });
-        QVERIFY(is_told);
+        QVERIFY(isImageRefused());
         QVERIFY(composer_->text().isEmpty());
     }
 
+    void refusesFilesOfImagesAndTakesThePathsOfOthers() {
+        const auto paste = [this](const QString& file) {
+            auto* files = new QMimeData;
+            files->setUrls({QUrl::fromLocalFile(file)});
+            QApplication::clipboard()->setMimeData(files);
+            edit_->paste();
+        };
+        paste(QStringLiteral("/tmp/photo.png"));
+        QVERIFY(isImageRefused());
+        QVERIFY(composer_->text().isEmpty());
+        paste(QStringLiteral("/tmp/notes.txt"));
+        QVERIFY(!isImageRefused());
+        QVERIFY(composer_->text().contains(QStringLiteral("/tmp/notes.txt")));
+    }
+
+    void saysWhatTheChosenModeIsFor() {
+        const QString asks = edit_->placeholderText();
+        for (auto* button : composer_->findChildren<QToolButton*>()) {
+            if (button->text() == QStringLiteral("Work")) {
+                button->click();
+            }
+        }
+        QCOMPARE(composer_->mode(), agent::TurnMode::Work);
+        QVERIFY(edit_->placeholderText() != asks);
+    }
+
   private:
+    [[nodiscard]] bool isImageRefused() const {
+        const auto labels = composer_->findChildren<QLabel*>();
+        return std::any_of(labels.begin(), labels.end(), [](const QLabel* label) {
+            return label->text().contains(QStringLiteral("Images are not supported"));
+        });
+    }
+
     std::unique_ptr<Theme> theme_;
     std::unique_ptr<Composer> composer_;
     ComposerEdit* edit_ = nullptr;
