@@ -5,6 +5,7 @@
 // others are not read.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 #include "inference/backend/cpu_backend.h"
@@ -39,14 +40,16 @@ void toScores(bool is_sigmoid, float* logits, size_t n) {
     }
 }
 
-/// The n_used largest of score + bias, lower ids on ties; ids ascending.
+/// The n_used largest of score + bias, lower ids on ties; ids ascending. NaN, which only broken
+/// weights give, is below all numbers: an order needs a place for it.
 void chooseExperts(const float* scores,
                    const std::vector<float>& bias,
                    size_t n_experts,
                    std::span<int32_t> ids) {
     const auto rank = [&](int32_t id) {
         const auto i = static_cast<size_t>(id);
-        return scores[i] + (bias.empty() ? 0.0F : bias[i]);
+        const float score = scores[i] + (bias.empty() ? 0.0F : bias[i]);
+        return std::isnan(score) ? -std::numeric_limits<float>::infinity() : score;
     };
     std::vector<int32_t> order(n_experts);
     std::iota(order.begin(), order.end(), 0);

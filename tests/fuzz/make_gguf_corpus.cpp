@@ -4,6 +4,7 @@
 #include <fstream>
 #include <string>
 
+#include "tests/inference/format/sparse_model.h"
 #include "tests/support/gguf_builder.h"
 #include "tests/support/tiny_model.h"
 
@@ -72,6 +73,7 @@ int main(int argc, char** argv) {
     options.n_layers = 1;
     options.context_tokens = 64;
     write(folder + "model.gguf", tinyModel(options));
+    write(folder + "sparse.gguf", sparseModel());
     write(folder + "adapter.gguf", tinyAdapter(options));
     options.weights = false;
     write(folder + "vocabulary.gguf", tinyModel(options));

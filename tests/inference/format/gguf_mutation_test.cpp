@@ -9,6 +9,7 @@
 
 #include "tests/inference/format/gguf_layout.h"
 #include "tests/inference/format/model_probe.h"
+#include "tests/inference/format/sparse_model.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/tiny_model.h"
 
@@ -73,8 +74,15 @@ bool isTypical(const GgufField& field) {
     return index == "0" || index == "1" || index == "4" || index == "263";
 }
 
-TEST_F(GgufMutationTest, EveryNumberSetToEveryBoundary) {
-    const std::string whole = tinyModel(smallModel(true));
+/// A dense model of quantized weights, one of floats, one with experts and chosen blocks.
+std::string modelOfKind(uint64_t kind) {
+    return kind % 3 == 2 ? sparseModel() : tinyModel(smallModel(kind % 3 == 0));
+}
+
+class EveryNumberTest : public GgufMutationTest, public ::testing::WithParamInterface<uint64_t> {};
+
+TEST_P(EveryNumberTest, SetToEveryBoundary) {
+    const std::string whole = modelOfKind(GetParam());
     const GgufLayout layout(whole);
     for (const GgufField& field : layout.fields()) {
         if (!isTypical(field)) {
@@ -96,8 +104,8 @@ TEST_F(GgufMutationTest, EveryNumberSetToEveryBoundary) {
     EXPECT_GT(n_decoded_, 20U);
 }
 
-TEST_F(GgufMutationTest, EveryTypeTagSetToEveryOther) {
-    const std::string whole = tinyModel(smallModel(false));
+TEST_P(EveryNumberTest, ThatIsATypeSetToEveryOther) {
+    const std::string whole = modelOfKind(GetParam());
     const GgufLayout layout(whole);
     for (const GgufField& field : layout.fields()) {
         if (!field.name.ends_with("type")) {
@@ -112,6 +120,13 @@ TEST_F(GgufMutationTest, EveryTypeTagSetToEveryOther) {
     EXPECT_GT(n_refused_, 200U);
     EXPECT_GT(n_decoded_, 20U);
 }
+
+std::string kindName(const ::testing::TestParamInfo<uint64_t>& info) {
+    constexpr const char* kNames[] = {"quantized", "floats", "sparse"};
+    return kNames[info.param];
+}
+
+INSTANTIATE_TEST_SUITE_P(Model, EveryNumberTest, ::testing::Values(0, 1, 2), kindName);
 
 TEST_F(GgufMutationTest, CutAtEveryNumberAndInTheData) {
     const std::string whole = tinyModel(smallModel(true));
@@ -178,12 +193,12 @@ class SeededMutationTest : public GgufMutationTest {
     std::string whole_;
 };
 
-TEST_F(SeededMutationTest, ThreeHundredSeeds) {
-    for (uint64_t seed = 0; seed < 300; ++seed) {
+TEST_F(SeededMutationTest, ThreeHundredSixtySeeds) {
+    for (uint64_t seed = 0; seed < 360; ++seed) {
         random_.seed(seed);
-        whole_ = tinyModel(smallModel(seed % 2 == 0));
+        whole_ = modelOfKind(seed);
         std::string file = whole_;
-        switch (seed % 3) {
+        switch (seed / 3 % 3) {
             case 0:
                 flipBits(file);
                 break;

@@ -110,7 +110,7 @@ TEST_F(ModelFileTest, AShapeThatContradictsTheMetadataIsShown) {
     const Error error = refusal(file);
     EXPECT_EQ(error.code, ErrorCode::Corrupt);
     EXPECT_NE(error.message.find("blk.0.attn_k.weight"), std::string::npos);
-    EXPECT_NE(error.message.find("expected 32 x 16, found 32 x 8"), std::string::npos);
+    EXPECT_NE(error.message.find("expected 32 x 16 x 1, found 32 x 8 x 1"), std::string::npos);
 }
 
 TEST_F(ModelFileTest, AVocabularyAloneIsNoModel) {

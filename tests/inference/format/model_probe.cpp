@@ -86,8 +86,10 @@ Result<void> decodeOneToken(const std::string& path) {
     const auto engine = BV_TRY(Engine::load({path, {}}, config, nullptr, {}));
     GenerateRequest request;
     request.sequence = engine->openSequence();
-    request.prompt = {0, static_cast<TokenId>(engine->info().vocab_size - 1)};
-    request.prompt.resize(std::min(request.prompt.size(), engine->info().context_tokens - 1));
+    request.prompt.resize(std::min<size_t>(12, engine->info().context_tokens - 1));
+    for (size_t i = 0; i < request.prompt.size(); ++i) {
+        request.prompt[i] = static_cast<TokenId>((i * 37 + 1) % engine->info().vocab_size);
+    }
     request.max_tokens = 1;
     request.ignore_end_of_turn = true;
     if (request.prompt.empty()) {

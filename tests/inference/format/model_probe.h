@@ -16,7 +16,7 @@ namespace belvedere::testing {
 /// is too long: give it a heap block of the exact size.
 [[nodiscard]] Result<void> readModel(std::span<const std::byte> bytes);
 
-/// Loads the file into an engine and generates one token.
+/// Loads the file into an engine, reads a prompt in two passes and generates one token.
 [[nodiscard]] Result<void> decodeOneToken(const std::string& path);
 
 }  // namespace belvedere::testing
