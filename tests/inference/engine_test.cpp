@@ -9,6 +9,8 @@
 
 #include <gtest/gtest.h>
 
+#include "inference/tokenizer/utf8.h"
+#include "inference/tokenizer/utf8_stream.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/tiny_model.h"
 
@@ -29,6 +31,7 @@ class Collector : public GenerationSink {
 
     void onText(std::string_view piece, std::span<const TokenId> tokens) override {
         text += piece;
+        pieces.emplace_back(piece);
         ids.insert(ids.end(), tokens.begin(), tokens.end());
         if (ids.size() >= stop_at_tokens) {
             source.request_stop();
@@ -39,6 +42,7 @@ class Collector : public GenerationSink {
     size_t stop_at_prefill = std::numeric_limits<size_t>::max();
     size_t stop_at_tokens = std::numeric_limits<size_t>::max();
     std::string text;
+    std::vector<std::string> pieces;
     std::vector<TokenId> ids;
     std::vector<std::pair<size_t, size_t>> prefill;
 };
@@ -104,6 +108,20 @@ TEST_F(EngineTest, GreedyAnswersAreTheSameForAnyNumberOfThreads) {
         }
         EXPECT_EQ(answers[0], answers[1]);
         EXPECT_EQ(answers[0], answers[2]);
+    }
+}
+
+TEST_F(EngineTest, GreedyAnswersAreTheSameForAnyChunkOfThePrompt) {
+    for (const Compute compute : {Compute::Exact, Compute::Fast}) {
+        std::vector<std::vector<TokenId>> answers;
+        for (const size_t chunk : std::initializer_list<size_t>{512, 128, 100, 17, 1}) {
+            EngineConfig config;
+            config.compute = compute;
+            config.prefill_chunk = chunk;
+            const auto engine = load(config);
+            answers.push_back(run(*engine, request(engine->openSequence(), prompt(300))));
+            EXPECT_EQ(answers.back(), answers.front()) << chunk;
+        }
     }
 }
 
@@ -347,6 +365,38 @@ TEST_F(EngineTest, EndsBeforeAStopString) {
     EXPECT_EQ(stats->finish, FinishReason::StopString);
     EXPECT_EQ(cut.text, all.text.substr(0, all.text.find(plain.stop_strings[0])));
     EXPECT_EQ(cut.ids.size(), stats->n_generated);
+}
+
+bool isWholeUtf8(const std::string& text) {
+    const char* const end = text.data() + text.size();
+    for (const char* p = text.data(); p != end;) {
+        const CodePoint point = decodeUtf8(p, end);
+        if (point.value == kInvalidCodePoint) {
+            return false;
+        }
+        p += point.n_bytes;
+    }
+    return true;
+}
+
+/// A hot random model says bytes of every kind, in no order.
+TEST_F(EngineTest, StreamsWholeCharactersThatTogetherAreTheAnswer) {
+    const auto engine = load();
+    GenerateRequest sampled = request(engine->openSequence(), prompt(20), 480);
+    sampled.sampling = {.temperature = 4.0F, .seed = 5};
+    sampled.show_special_tokens = true;
+    Collector collector;
+    ASSERT_TRUE(engine->generate(sampled, collector, {}).has_value());
+    ASSERT_EQ(collector.ids.size(), 480U);
+    for (const std::string& piece : collector.pieces) {
+        EXPECT_TRUE(isWholeUtf8(piece)) << piece;
+    }
+    const std::string bytes = engine->tokenizer().decode(collector.ids);
+    EXPECT_FALSE(isWholeUtf8(bytes));
+    Utf8Stream repaired;
+    std::string expected = repaired.push(bytes);
+    expected += repaired.flush();
+    EXPECT_EQ(collector.text, expected);
 }
 
 TEST_F(EngineTest, APromptWithoutAnAnswerWarmsTheCache) {
