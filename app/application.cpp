@@ -8,6 +8,7 @@
 #include "app/bridge/error_text.h"
 #include "app/bridge/text.h"
 #include "app/startup_probe.h"
+#include "app/views/accessible.h"
 #include "kernels/base/log.h"
 
 namespace belvedere::app {
@@ -49,6 +50,7 @@ Application::Application(DesktopOptions options,
       settings_(options_.settings_file),
       theme_(std::move(theme)) {
     openStore();  // its thread works while the window is made
+    installAccessibility();
     theme_->setSystemDark(SystemScheme::guessDark());
     theme_->setScheme(preferences().scheme);
     applyTheme();

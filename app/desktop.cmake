@@ -27,6 +27,9 @@ add_library(bv_app STATIC
   theme/source_document.cpp
   theme/system_scheme.cpp
   theme/theme.cpp
+  views/accessible.cpp
+  views/accessible_code.cpp
+  views/accessible_transcript.cpp
   views/block_layout.cpp
   views/code_view.cpp
   views/composer.cpp
@@ -46,6 +49,7 @@ add_library(bv_app STATIC
   views/settings_dialog.cpp
   views/source_view.cpp
   views/transcript_rows.cpp
+  views/transcript_selection.cpp
   views/transcript_view.cpp
   ${CMAKE_SOURCE_DIR}/resources/app.qrc)
 set_target_properties(bv_app PROPERTIES AUTOMOC ON AUTORCC ON)

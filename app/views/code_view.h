@@ -38,10 +38,12 @@ class CodeView : public QAbstractScrollArea {
 
     [[nodiscard]] qsizetype anchorPosition() const { return anchor_; }
 
-    /// Moves the cursor into sight; the text between is selected.
+    /// The text between is selected.
     void select(qsizetype anchor, qsizetype cursor);
     void selectAll();
     [[nodiscard]] QString selectedText() const;
+    /// Scrolls.
+    void showCursor();
 
     /// In the viewport.
     [[nodiscard]] QRectF characterRect(qsizetype position) const;
@@ -68,8 +70,6 @@ class CodeView : public QAbstractScrollArea {
     [[nodiscard]] qsizetype keyTarget(const QKeyEvent& event, bool& is_selecting) const;
     /// The same column, n_lines below.
     [[nodiscard]] qsizetype below(int n_lines) const;
-    void showCursor();
-
     /// What is drawn of a line: its beginning, where it is very long.
     [[nodiscard]] QStringView shown(int line) const;
     void layOut(QTextLayout& layout, int line) const;

@@ -9,10 +9,8 @@
 #include <QMouseEvent>
 #include <QPainter>
 #include <QScrollBar>
-#include <QTextBoundaryFinder>
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "app/models/transcript_text.h"
 #include "app/theme/markdown.h"
@@ -44,7 +42,10 @@ bool isShown(const Activity& activity) {
 }  // namespace
 
 TranscriptView::TranscriptView(const Theme& theme, QWidget* parent)
-    : QAbstractScrollArea(parent), theme_(theme), rows_(theme) {
+    : QAbstractScrollArea(parent),
+      theme_(theme),
+      rows_(theme),
+      drag_(*this, [this](QPointF point) { extendSelection(point); }) {
     setObjectName(QStringLiteral("transcript"));
     setAccessibleName(tr("Conversation"));
     setFrameShape(QFrame::NoFrame);
@@ -80,7 +81,7 @@ void TranscriptView::setTranscript(TranscriptModel* transcript) {
     }
     transcript_ = transcript;
     target_.reset();
-    clearSelection();
+    selection_.clear();
     rows_.setModel(transcript);
     rows_.invalidate(columnWidth());
     if (transcript != nullptr) {
@@ -96,6 +97,7 @@ void TranscriptView::setTranscript(TranscriptModel* transcript) {
                 [this] { setTranscript(transcript_); });
         connect(transcript, &TranscriptModel::activityChanged, this,
                 &TranscriptView::scheduleLayout);
+        connect(transcript, &TranscriptModel::runningChanged, this, &TranscriptView::announceEnd);
     }
     is_following_ = true;
     scheduleLayout();
@@ -113,6 +115,21 @@ void TranscriptView::onRowsInserted(int first, int last) {
 void TranscriptView::onRowsChanged(int first, int last) {
     rows_.changeRows(first, last);
     scheduleLayout();
+}
+
+void TranscriptView::announceEnd() {
+    if (!QAccessible::isActive() || transcript_->isRunning()) {
+        return;
+    }
+    for (int row = transcript_->rowCount() - 1; row >= 0; --row) {
+        const TranscriptItem::Kind kind = transcript_->item(row).kind;
+        if (kind == TranscriptItem::Kind::Answer || kind == TranscriptItem::Kind::Error) {
+            QAccessibleEvent event(this, QAccessible::Alert);
+            event.setChild(row);
+            QAccessible::updateAccessibility(&event);
+            return;
+        }
+    }
 }
 
 void TranscriptView::scheduleLayout() {
@@ -228,15 +245,16 @@ void TranscriptView::paintEvent(QPaintEvent* event) {
         }
         const RowLayout& layout = rows_.layout(row);
         const QRectF clip = QRectF(event->rect()).translated(-origin);
-        paintRow(painter, layout, origin, clip, selectionIn(row),
+        paintRow(painter, layout, origin, clip, selection_.inRow(row),
                  hover.row == row ? hover.area : nullptr, theme_);
     }
     paintActivity(painter);
-    if (const auto rect = hasFocus() ? targetRect() : std::nullopt) {
+    if (target_ && hasFocus()) {
+        const QRect rect = actionRect(target_->row, target_->action);
         painter.setRenderHint(QPainter::Antialiasing);
         painter.setPen(QPen(theme_.colour(Colour::Accent), 2));
         painter.setBrush(Qt::NoBrush);
-        painter.drawRoundedRect(rect->adjusted(-2, -2, 2, 2), 5, 5);
+        painter.drawRoundedRect(rect.adjusted(-2, -2, 2, 2), 5, 5);
     }
 }
 
@@ -294,14 +312,14 @@ TranscriptView::Hit TranscriptView::hitAt(QPointF point) {
     return hit;
 }
 
-std::optional<TranscriptView::Position> TranscriptView::positionAt(QPointF point) {
+std::optional<TranscriptPosition> TranscriptView::positionAt(QPointF point) {
     const int row = rows_.rowAt(point.y() + verticalScrollBar()->value() - kTopPadding);
     if (row < 0) {
         return std::nullopt;
     }
     const RowLayout& layout = rows_.layout(row);
     const QPointF inside = point - rowOrigin(row);
-    Position position{row, 0, 0};
+    TranscriptPosition position{row, 0, 0};
     for (size_t i = 0; i < layout.blocks.size(); ++i) {
         const BlockLayout& block = layout.blocks[i];
         if (i > 0 && inside.y() < block.row_y) {
@@ -313,64 +331,11 @@ std::optional<TranscriptView::Position> TranscriptView::positionAt(QPointF point
     return position;
 }
 
-RowSelection TranscriptView::selectionIn(int row) const {
-    const auto [begin, end] = std::minmax(selection_begin_, selection_end_);
-    if (begin == end || row < begin.row || row > end.row) {
-        return {};
-    }
-    RowSelection selection;
-    if (row == begin.row) {
-        selection.first_block = begin.block;
-        selection.begin = begin.offset;
-    }
-    selection.last_block = std::numeric_limits<int>::max();
-    selection.end = std::numeric_limits<int>::max();
-    if (row == end.row) {
-        selection.last_block = end.block;
-        selection.end = end.offset;
-    }
-    return selection;
-}
-
-QString TranscriptView::selectedText() {
-    if (!hasSelection() || transcript_ == nullptr) {
-        return {};
-    }
-    const auto [begin, end] = std::minmax(selection_begin_, selection_end_);
-    QStringList rows;
-    for (int row = begin.row; row <= end.row && row < rows_.count(); ++row) {
-        const RowLayout& layout = rows_.layout(row);
-        const RowSelection selection = selectionIn(row);
-        QStringList blocks;
-        for (size_t i = 0; i < layout.blocks.size(); ++i) {
-            const int index = static_cast<int>(i);
-            if (index < selection.first_block || index > selection.last_block) {
-                continue;
-            }
-            const int size = static_cast<int>(layout.blocks[i].plainText().size());
-            const int from = index == selection.first_block ? std::min(selection.begin, size) : 0;
-            const int to = index == selection.last_block ? std::min(selection.end, size) : size;
-            blocks += layout.blocks[i].copyText(from, std::max(from, to));
-        }
-        if (!blocks.isEmpty()) {
-            rows += blocks.join(QLatin1Char('\n'));
-        }
-    }
-    return rows.join(QStringLiteral("\n\n"));
-}
-
 void TranscriptView::selectAll() {
     if (rows_.count() > 0) {
-        const int last = std::numeric_limits<int>::max();
-        selection_begin_ = {};
-        selection_end_ = {rows_.count() - 1, last, last};
+        selection_.selectAll(rows_.count());
         viewport()->update();
     }
-}
-
-void TranscriptView::clearSelection() {
-    selection_begin_ = selection_end_ = {};
-    is_selecting_ = false;
 }
 
 void TranscriptView::copySelection() {
@@ -380,20 +345,11 @@ void TranscriptView::copySelection() {
     }
 }
 
-void TranscriptView::selectWordAt(Position position) {
-    const RowLayout& layout = rows_.layout(position.row);
-    if (layout.blocks.empty()) {
-        return;
+void TranscriptView::extendSelection(QPointF point) {
+    if (const auto position = positionAt(point)) {
+        selection_.extendTo(*position);
+        viewport()->update();
     }
-    const QString& text = layout.blocks[static_cast<size_t>(position.block)].plainText();
-    QTextBoundaryFinder finder(QTextBoundaryFinder::Word, text);
-    finder.setPosition(std::min(position.offset + 1, static_cast<int>(text.size())));
-    const qsizetype begin = std::max<qsizetype>(0, finder.toPreviousBoundary());
-    finder.setPosition(begin);
-    const qsizetype end = finder.toNextBoundary();
-    selection_begin_ = {position.row, position.block, static_cast<int>(begin)};
-    selection_end_ = {position.row, position.block, static_cast<int>(end < 0 ? text.size() : end)};
-    viewport()->update();
 }
 
 void TranscriptView::mousePressEvent(QMouseEvent* event) {
@@ -403,12 +359,11 @@ void TranscriptView::mousePressEvent(QMouseEvent* event) {
     press_point_ = event->position();
     pressed_ = hitAt(event->position()).action;
     target_.reset();
-    const auto position = positionAt(event->position());
-    if (position) {
+    if (const auto position = positionAt(event->position())) {
         if ((event->modifiers() & Qt::ShiftModifier) == 0U) {
-            selection_begin_ = *position;
+            selection_.begin(*position);
         }
-        selection_end_ = *position;
+        selection_.extendTo(*position);
         is_selecting_ = true;
     }
     viewport()->update();
@@ -421,13 +376,8 @@ void TranscriptView::mouseMoveEvent(QMouseEvent* event) {
             pressed_.reset();
         }
         if (!pressed_) {
-            selection_end_ = positionAt(event->position()).value_or(selection_end_);
-        }
-        const qreal beyond = event->position().y() < 0
-                                 ? event->position().y()
-                                 : std::max(0.0, event->position().y() - viewport()->height());
-        if (beyond != 0) {
-            verticalScrollBar()->setValue(verticalScrollBar()->value() + static_cast<int>(beyond));
+            extendSelection(event->position());
+            drag_.moveTo(event->position());
         }
     }
     const Hit hit = hitAt(event->position());
@@ -438,10 +388,15 @@ void TranscriptView::mouseMoveEvent(QMouseEvent* event) {
 
 void TranscriptView::mouseReleaseEvent(QMouseEvent* event) {
     is_selecting_ = false;
+    drag_.stop();
+    QClipboard* clipboard = QApplication::clipboard();
+    if (clipboard->supportsSelection() && !selection_.isEmpty()) {
+        clipboard->setText(selectedText(), QClipboard::Selection);
+    }
     const std::optional<RowAction> pressed = std::exchange(pressed_, std::nullopt);
     const Hit hit = hitAt(event->position());
     if (pressed && hit.action == pressed) {
-        clearSelection();
+        selection_.clear();
         activate(hit.row, *pressed);
     }
     viewport()->update();
@@ -451,7 +406,8 @@ void TranscriptView::mouseDoubleClickEvent(QMouseEvent* event) {
     if (hitAt(event->position()).action) {
         mousePressEvent(event);
     } else if (const auto position = positionAt(event->position())) {
-        selectWordAt(*position);
+        selection_.selectWord(*position, rows_.layout(position->row));
+        viewport()->update();
     }
 }
 
@@ -463,14 +419,14 @@ void TranscriptView::leaveEvent(QEvent* /*event*/) {
 void TranscriptView::contextMenuEvent(QContextMenuEvent* event) {
     QMenu menu(this);
     QAction* copy = menu.addAction(tr("Copy"), this, &TranscriptView::copySelection);
-    copy->setEnabled(hasSelection());
+    copy->setEnabled(!selection_.isEmpty());
     const Hit hit = hitAt(viewport()->mapFromGlobal(event->globalPos()));
     if (hit.row >= 0) {
         const QString text = transcriptText(transcript_->item(hit.row));
         menu.addAction(tr("Copy this part"), this,
                        [text] { QApplication::clipboard()->setText(text); });
         menu.addSeparator();
-        for (const RowAction& action : rowActions(rows_.layout(hit.row))) {
+        for (const RowAction& action : actionsOf(hit.row)) {
             menu.addAction(action.name, this,
                            [this, row = hit.row, action] { activate(row, action); });
         }
@@ -516,10 +472,7 @@ void TranscriptView::keyPressEvent(QKeyEvent* event) {
         jumpToEnd();
     } else if (target_ && (event->key() == Qt::Key_Return || event->key() == Qt::Key_Enter ||
                            event->key() == Qt::Key_Space)) {
-        const std::vector<RowAction> actions = rowActions(rows_.layout(target_->row));
-        if (target_->action < actions.size()) {
-            activate(target_->row, actions[target_->action]);
-        }
+        activateAction(target_->row, target_->action);
     } else if (event->key() == Qt::Key_Space) {
         bar->triggerAction(QScrollBar::SliderPageStepAdd);
     } else {
@@ -555,7 +508,7 @@ bool TranscriptView::moveTarget(bool next) {
     }
     std::optional<size_t> action = target_ ? std::optional(target_->action) : std::nullopt;
     for (; row >= 0 && row < rows_.count(); row += step, action.reset()) {
-        const size_t n_actions = rowActions(rows_.layout(row)).size();
+        const size_t n_actions = actionsOf(row).size();
         if (n_actions == 0 || (action && next && *action + 1 >= n_actions) ||
             (action && !next && *action == 0)) {
             continue;
@@ -570,42 +523,57 @@ bool TranscriptView::moveTarget(bool next) {
     return false;
 }
 
-std::optional<QRectF> TranscriptView::targetRect() {
-    if (!target_ || target_->row >= rows_.count()) {
-        return std::nullopt;
+std::vector<RowAction> TranscriptView::actionsOf(int row) {
+    return row >= 0 && row < rows_.count() ? rowActions(rows_.layout(row))
+                                           : std::vector<RowAction>();
+}
+
+QRect TranscriptView::actionRect(int row, size_t action) {
+    const std::vector<RowAction> actions = actionsOf(row);
+    if (action >= actions.size()) {
+        return {};
     }
-    const RowLayout& layout = rows_.layout(target_->row);
-    const std::vector<RowAction> actions = rowActions(layout);
-    if (target_->action >= actions.size()) {
-        return std::nullopt;
-    }
-    const RowAction& wanted = actions[target_->action];
-    const QPointF origin = rowOrigin(target_->row);
+    const RowAction& wanted = actions[action];
+    const RowLayout& layout = rows_.layout(row);
+    const QPointF origin = rowOrigin(row);
     for (const RowLayout::Area& area : layout.areas) {
         if (area.action == wanted) {
-            return area.rect.translated(origin);
+            return area.rect.translated(origin).toRect();
         }
     }
     for (const BlockLayout& block : layout.blocks) {
-        for (const TextSpan& span : block.block().spans) {
-            const auto action = actionOf(&span);
-            if (action && action->payload == wanted.payload && action->kind == wanted.kind) {
-                return block.spanRect(span).translated(origin + QPointF(block.row_x, block.row_y));
+        for (const TextSpan& span : block.targets()) {
+            const auto found = actionOf(&span);
+            if (found->payload == wanted.payload && found->kind == wanted.kind) {
+                const QPointF at = origin + QPointF(block.row_x, block.row_y);
+                return block.spanRect(span).translated(at).toRect();
             }
         }
     }
-    return std::nullopt;
+    return {};
+}
+
+void TranscriptView::activateAction(int row, size_t action) {
+    const std::vector<RowAction> actions = actionsOf(row);
+    if (action < actions.size()) {
+        activate(row, actions[action]);
+    }
 }
 
 void TranscriptView::showTarget() {
-    if (const auto rect = targetRect()) {
+    const QRect rect = actionRect(target_->row, target_->action);
+    if (rect.top() < 0 || rect.bottom() > viewport()->height()) {
         QScrollBar* bar = verticalScrollBar();
-        if (rect->top() < 0 || rect->bottom() > viewport()->height()) {
-            const qreal middle = rect->center().y() - viewport()->height() / 2.0;
-            bar->setValue(bar->value() + static_cast<int>(middle));
+        bar->setValue(bar->value() + rect.center().y() - viewport()->height() / 2);
+    }
+    setAccessibleDescription(actionsOf(target_->row)[target_->action].name);
+    if (QAccessible::isActive()) {
+        QAccessibleInterface* list = QAccessible::queryAccessibleInterface(this);
+        QAccessibleInterface* target = list == nullptr ? nullptr : list->focusChild();
+        if (target != nullptr) {
+            QAccessibleEvent event(target, QAccessible::Focus);
+            QAccessible::updateAccessibility(&event);
         }
-        const std::vector<RowAction> actions = rowActions(rows_.layout(target_->row));
-        setAccessibleDescription(actions[target_->action].name);
     }
     viewport()->update();
 }

@@ -14,8 +14,9 @@
 
 #include "app/models/transcript_model.h"
 #include "app/theme/theme.h"
-#include "app/views/row_painter.h"
+#include "app/views/drag_scroll.h"
 #include "app/views/transcript_rows.h"
+#include "app/views/transcript_selection.h"
 
 namespace belvedere::app {
 
@@ -31,16 +32,33 @@ class TranscriptView : public QAbstractScrollArea {
 
     [[nodiscard]] TranscriptModel* transcript() const { return transcript_; }
 
-    [[nodiscard]] QString selectedText();
+    [[nodiscard]] QString selectedText() { return selection_.text(rows_); }
+
     void selectAll();
 
-    /// Where a row stands in the viewport, for screen readers and tests.
+    // For screen readers and tests. Rectangles are those of the viewport.
+
     [[nodiscard]] QRect rowRect(int row) const;
+    /// Links, citations and buttons of a row in reading order.
+    [[nodiscard]] std::vector<RowAction> actionsOf(int row);
+    [[nodiscard]] QRect actionRect(int row, size_t action);
+    void activateAction(int row, size_t action);
 
     /// Stays at the end as the conversation grows.
     [[nodiscard]] bool isFollowing() const { return is_following_; }
 
     void jumpToEnd();
+
+    /// Something the keyboard can act on.
+    struct Target {
+        int row = 0;
+        size_t action = 0;  ///< index in actionsOf()
+    };
+
+    /// What Enter acts on.
+    [[nodiscard]] std::optional<Target> keyboardTarget() const { return target_; }
+
+    [[nodiscard]] QToolButton& jumpButton() const { return *jump_button_; }
 
   Q_SIGNALS:
     void citationActivated(const QString& path, size_t first_line, size_t last_line);
@@ -63,15 +81,6 @@ class TranscriptView : public QAbstractScrollArea {
     bool focusNextPrevChild(bool next) override;
 
   private:
-    /// A character of the conversation.
-    struct Position {
-        int row = 0;
-        int block = 0;
-        int offset = 0;
-
-        auto operator<=>(const Position&) const = default;
-    };
-
     /// What is under a point. Valid until the next layout.
     struct Hit {
         int row = -1;
@@ -79,16 +88,10 @@ class TranscriptView : public QAbstractScrollArea {
         std::optional<RowAction> action;
     };
 
-    /// Something the keyboard can act on.
-    struct Target {
-        int row = 0;
-        size_t action = 0;  ///< index in rowActions()
-
-        bool operator==(const Target&) const = default;
-    };
-
     void onRowsInserted(int first, int last);
     void onRowsChanged(int first, int last);
+    /// Lets a screen reader read the answer, or why there is none.
+    void announceEnd();
     void scheduleLayout();
     /// Lays out what is in sight and keeps what the user looks at in its place.
     void layoutNow();
@@ -100,19 +103,13 @@ class TranscriptView : public QAbstractScrollArea {
     void paintActivity(QPainter& painter);
 
     [[nodiscard]] Hit hitAt(QPointF point);
-    [[nodiscard]] std::optional<Position> positionAt(QPointF point);
-    [[nodiscard]] RowSelection selectionIn(int row) const;
-
-    [[nodiscard]] bool hasSelection() const { return selection_begin_ != selection_end_; }
-
-    void clearSelection();
+    [[nodiscard]] std::optional<TranscriptPosition> positionAt(QPointF point);
+    void extendSelection(QPointF point);
     void copySelection();
-    void selectWordAt(Position position);
 
     void activate(int row, const RowAction& action);
     bool moveTarget(bool next);
     void showTarget();
-    [[nodiscard]] std::optional<QRectF> targetRect();
 
     const Theme& theme_;
     QPointer<TranscriptModel> transcript_;
@@ -120,9 +117,9 @@ class TranscriptView : public QAbstractScrollArea {
     QTimer layout_timer_;
     QToolButton* jump_button_;
     bool is_following_ = true;
-    bool is_placing_ = false;   ///< the scroll bar is moved by us
-    Position selection_begin_;  ///< where the drag began
-    Position selection_end_;    ///< where it is now
+    bool is_placing_ = false;  ///< the scroll bar is moved by us
+    TranscriptSelection selection_;
+    DragScroll drag_;
     bool is_selecting_ = false;
     QPointF press_point_;
     std::optional<RowAction> pressed_;

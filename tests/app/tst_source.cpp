@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Source text made ready for showing, and the view of it: lines, colours, the cursor, selecting.
 
+#include <QAccessible>
 #include <QClipboard>
 #include <QGuiApplication>
 #include <QScrollBar>
 #include <QTest>
 
 #include "app/theme/source_document.h"
+#include "app/views/accessible.h"
 #include "app/views/code_view.h"
 #include "tests/support/desktop.h"
 
@@ -132,6 +134,26 @@ class TestSource : public QObject {
         QVERIFY(view.positionAt({1e9, 5}) < 10'000);
         view.selectAll();
         QCOMPARE(view.selectedText().size(), qsizetype{1'000'000});
+    }
+
+    void screenReadersReadTheTextAtTheCursor() {
+        installAccessibility();
+        CodeView view(*theme_, nullptr);
+        show(view, "first\nsecond");
+        QAccessibleInterface* source = QAccessible::queryAccessibleInterface(&view);
+        QVERIFY(source != nullptr && source->textInterface() != nullptr);
+        QVERIFY(source->state().readOnly);
+        QAccessibleTextInterface* text = source->textInterface();
+        QCOMPARE(text->characterCount(), 12);
+        text->setCursorPosition(7);
+        QCOMPARE(view.cursorPosition(), qsizetype{7});
+        int begin = 0;
+        int end = 0;
+        QCOMPARE(text->textAtOffset(7, QAccessible::LineBoundary, &begin, &end).trimmed(),
+                 QStringLiteral("second"));
+        text->setSelection(0, 6, 9);
+        QCOMPARE(view.selectedText(), QStringLiteral("sec"));
+        QCOMPARE(text->offsetAtPoint(text->characterRect(8).topLeft() + QPoint(1, 6)), 8);
     }
 
   private:

@@ -3,6 +3,8 @@
 // end is followed until the user scrolls away, text is selected over rows, citations are links.
 
 #include <QAbstractItemModelTester>
+#include <QAccessible>
+#include <QApplication>
 #include <QClipboard>
 #include <QScrollBar>
 #include <QSignalSpy>
@@ -10,6 +12,7 @@
 
 #include "app/models/transcript_model.h"
 #include "app/models/transcript_text.h"
+#include "app/views/accessible.h"
 #include "app/views/transcript_view.h"
 
 namespace belvedere::app {
@@ -221,7 +224,71 @@ class TestTranscript : public QObject {
         QCOMPARE(opened.count(), 2);
     }
 
+    void citationsInTablesAreReachedByKeyboard() {
+        TranscriptModel model;
+        model.apply({made(agent::TurnStarted{"s", "x"}),
+                     made(agent::TextDelta{"| a | b |\n|--|--|\n| one | [src/a.cpp:3-14] |\n"}),
+                     made(agent::CitationsChecked{{{"src/a.cpp", 3, 14, 0, 16, true}}}),
+                     made(agent::TurnFinished{})});
+        TranscriptView view(*theme_, nullptr);
+        show(view, model);
+        QSignalSpy opened(&view, &TranscriptView::citationActivated);
+        QTest::keyClick(&view, Qt::Key_Tab);
+        QTest::keyClick(&view, Qt::Key_Return);
+        QCOMPARE(opened.count(), 1);
+        const int row = rowOf(model, Kind::Answer);
+        QVERIFY(view.rowRect(row).contains(view.actionRect(row, 0)));
+    }
+
+    void screenReadersFindRowsAndWhatCanBePressed() {
+        installAccessibility();
+        TranscriptModel model;
+        model.apply({made(agent::TurnStarted{"s", "where is it"}),
+                     made(agent::TextDelta{"in [src/a.cpp:3-14]\n\n```\ncode\n```\n"}),
+                     made(agent::CitationsChecked{{{"src/a.cpp", 3, 14, 3, 19, true}}}),
+                     made(agent::TurnFinished{})});
+        TranscriptView view(*theme_, nullptr);
+        show(view, model);
+        QAccessibleInterface* list = QAccessible::queryAccessibleInterface(&view);
+        QVERIFY(list != nullptr);
+        QCOMPARE(list->role(), QAccessible::List);
+        QCOMPARE(list->childCount(), model.rowCount());
+        QCOMPARE(list->child(0)->text(QAccessible::Name), QStringLiteral("You: where is it"));
+        const int row = rowOf(model, Kind::Answer);
+        QAccessibleInterface* answer = list->child(row);
+        QCOMPARE(answer->role(), QAccessible::ListItem);
+        QCOMPARE(answer->parent(), list);
+        QCOMPARE(list->indexOfChild(answer), row);
+        QVERIFY(answer->text(QAccessible::Name).contains(QStringLiteral("[src/a.cpp:3-14]")));
+        QCOMPARE(answer->childCount(), 2);
+        QSignalSpy opened(&view, &TranscriptView::citationActivated);
+        int n_links = 0;
+        for (int i = 0; i < answer->childCount(); ++i) {
+            QAccessibleInterface* child = answer->child(i);
+            const QPoint centre = child->rect().center();
+            QVERIFY(!child->text(QAccessible::Name).isEmpty());
+            QCOMPARE(list->childAt(centre.x(), centre.y()), answer);
+            n_links += child->role() == QAccessible::Link ? 1 : 0;
+            child->actionInterface()->doAction(QAccessibleActionInterface::pressAction());
+        }
+        QCOMPARE(n_links, 1);
+        QCOMPARE(opened.count(), 1);
+        QCOMPARE(QApplication::clipboard()->text(), QStringLiteral("code"));
+        TranscriptModel other;
+        other.apply({made(agent::TurnStarted{"s", "hello"})});
+        view.setTranscript(&other);
+        QCOMPARE(list->childCount(), other.rowCount());
+        QCOMPARE(list->child(0)->text(QAccessible::Name), QStringLiteral("You: hello"));
+    }
+
   private:
+    static void show(TranscriptView& view, TranscriptModel& model) {
+        view.resize(600, 400);
+        view.setTranscript(&model);
+        view.show();
+        QVERIFY(QTest::qWaitForWindowExposed(&view));
+    }
+
     std::unique_ptr<Theme> theme_;
 };
 
