@@ -42,8 +42,8 @@ class Peer:
     def decode(self, ids):
         for begin in range(0, len(ids), 2048):
             part = ids[begin : begin + 2048]
-            batch = self.api.llama_batch_get_one((self.api.llama_token * len(part))(*part), len(part))
-            if self.api.llama_decode(self.context, batch) != 0:
+            tokens = (self.api.llama_token * len(part))(*part)  # the batch only points to it
+            if self.api.llama_decode(self.context, self.api.llama_batch_get_one(tokens, len(part))) != 0:
                 raise RuntimeError("llama_decode failed")
         self.api.llama_synchronize(self.context)
 
