@@ -23,7 +23,7 @@ QString advice(ErrorCode code) {
         case ErrorCode::Corrupt:
             return tr("The file is damaged or not what it claims to be. Fetch or make it anew.");
         case ErrorCode::Unsupported:
-            return tr("The file is valid, but this version cannot use it. Choose another one.");
+            return tr("This version cannot use it. Choose another, or a newer Belvedere.");
         case ErrorCode::OutOfMemory:
             return tr(
                 "Close other programs, choose a smaller model or lower the context window in "

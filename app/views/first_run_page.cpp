@@ -123,12 +123,13 @@ QWidget* FirstRunPage::makeCard(QWidget* parent) {
     get_->setProperty("kind", QStringLiteral("primary"));
     get_->setObjectName(QStringLiteral("getModel"));
     open_ = new QPushButton(tr("Open a model file\u2026"), buttons_);
-    open_->setToolTip(tr("A GGUF file of the families llama, qwen2 or qwen3"));
+    open_->setToolTip(tr("A GGUF file on this computer"));
     row->addWidget(get_);
     row->addWidget(open_);
     row->addStretch(1);
     column->addWidget(buttons_);
 
+    setFocusProxy(get_);
     connect(cancel_, &QPushButton::clicked, &models_, &ModelService::cancel);
     connect(open_, &QPushButton::clicked, this, &FirstRunPage::openModelRequested);
     connect(get_, &QPushButton::clicked, this, [this] {
@@ -160,12 +161,12 @@ void FirstRunPage::refresh() {
         QString items;
         for (const QString& limit : model->limits) {
             items +=
-                QStringLiteral("<li style='margin-bottom:3px'>%1</li>").arg(limit.toHtmlEscaped());
+                QStringLiteral("<tr><td>\u2022</td><td style='padding:0 0 3px 8px'>%1</td></tr>")
+                    .arg(limit.toHtmlEscaped());
         }
-        limits_->setText(
-            QStringLiteral("<p style='margin:0 0 4px 0'>%1</p>"
-                           "<ul style='margin:0; -qt-list-indent:0; margin-left:14px'>%2</ul>")
-                .arg(tr("What to expect:"), items));
+        limits_->setText(QStringLiteral("<p style='margin:0 0 4px 0'>%1</p>"
+                                        "<table cellspacing='0' cellpadding='0'>%2</table>")
+                             .arg(tr("What to expect:"), items));
         get_->setText(model->is_installed
                           ? tr("Load it")
                           : tr("Download (%1)").arg(bytesText(model->n_bytes_to_fetch)));

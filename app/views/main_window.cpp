@@ -404,6 +404,7 @@ void MainWindow::refreshPage() {
         (models.state() == ModelService::State::Failed ||
          models.state() == ModelService::State::Fetching ||
          (models.state() == ModelService::State::None && standard && !standard->is_installed));
+    const QWidget* page_before = pages_->currentWidget();
     if (has_chosen_setup_ || (lacks_model && !has_rows)) {
         pages_->setCurrentWidget(first_run_page_);
     } else if (has_rows) {
@@ -452,7 +453,19 @@ void MainWindow::refreshPage() {
     } else if (!lacks_model || !has_rows) {
         notices_->remove(QStringLiteral("no-model"));
     }
+    const bool moves_focus = pages_->currentWidget() != page_before && isFocusOfPages();
     refreshComposer();
+    if (moves_focus) {
+        QWidget* next = pages_->currentWidget() == first_run_page_
+                            ? static_cast<QWidget*>(first_run_page_)
+                            : composer_;
+        next->setFocus();
+    }
+}
+
+bool MainWindow::isFocusOfPages() const {
+    const QWidget* focus = focusWidget();
+    return focus == nullptr || composer_->isAncestorOf(focus) || pages_->isAncestorOf(focus);
 }
 
 void MainWindow::refreshComposer() {

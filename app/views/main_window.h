@@ -96,6 +96,8 @@ class MainWindow : public QMainWindow {
     void onRepositoryState();
     /// Which page stands in the middle, what it says, and whether a message can be sent.
     void refreshPage();
+    /// The keyboard is on the pages in the middle or the composer, not in the sidebar.
+    [[nodiscard]] bool isFocusOfPages() const;
     void refreshComposer();
     void refreshTitle();
     void setSidebarVisible(bool is_visible);

@@ -70,7 +70,9 @@ void ModelPicker::refresh() {
                    ? tr("Getting model, %1 %").arg(percent)
                    : tr("Loading model, %1 %").arg(percent);
     }
-    setText(QFontMetrics(font()).elidedText(text, Qt::ElideRight, kMaxNameWidth));
+    // The space: beside an icon the style leaves too little.
+    setText(QLatin1Char(' ') +
+            QFontMetrics(font()).elidedText(text, Qt::ElideRight, kMaxNameWidth));
     setIcon(theme_.icon(QStringLiteral("model")));
     setToolTip(loaded ? QStringLiteral("%1\n%2").arg(models_.name(), modelFacts(loaded->info))
                       : tr("No model is loaded"));

@@ -39,7 +39,9 @@ RepositoryPicker::RepositoryPicker(const Theme& theme,
 void RepositoryPicker::refresh() {
     const bool has_folder = repositories_.state() != RepositoryService::State::None;
     const QString text = has_folder ? repositories_.name() : tr("Open folder");
-    setText(QFontMetrics(font()).elidedText(text, Qt::ElideMiddle, kMaxNameWidth));
+    // The space: beside an icon the style leaves too little.
+    setText(QLatin1Char(' ') +
+            QFontMetrics(font()).elidedText(text, Qt::ElideMiddle, kMaxNameWidth));
     setIcon(theme_.icon(QStringLiteral("folder")));
     setToolTip(has_folder ? repositories_.path() : tr("Attach a folder of source files (Ctrl+O)"));
     setAccessibleDescription(has_folder ? repositories_.path() : tr("none attached"));
