@@ -223,8 +223,14 @@ Choice randomChoice(const Scene& scene, size_t block_tokens, size_t top_k) {
 }
 
 TEST_P(Attention, OverChosenBlocksMatchesTheScalarVersion) {
-    for (const size_t block_tokens : {size_t{8}, size_t{16}, size_t{128}, size_t{256}}) {
+    // One element type a block size: all pairs would take minutes under a sanitizer.
+    const std::pair<size_t, CacheType> kinds[] = {
+        {8, CacheType::F32}, {16, CacheType::F16}, {128, CacheType::BF16}, {256, CacheType::F16}};
+    for (const auto& [block_tokens, type] : kinds) {
         for (Scene scene : scenes()) {
+            if (scene.type != type) {
+                continue;
+            }
             scene.first_pos += 400;
             const Input in = makeInput(scene, std::numeric_limits<float>::quiet_NaN());
             Choice choice = randomChoice(scene, block_tokens, 4);
