@@ -29,7 +29,8 @@ SourceView::SourceView(const Theme& theme, RepositoryService& repositories, QWid
     note_ = new QLabel(this);
     note_->setFont(theme.font(Text::Small));
     note_->setProperty("tone", QStringLiteral("muted"));
-    note_->setContentsMargins(14, 6, 14, 6);
+    note_->setMargin(7);
+    note_->setIndent(7);
     note_->hide();
     column->addWidget(note_);
     pages_ = new QStackedWidget(this);
@@ -39,7 +40,7 @@ SourceView::SourceView(const Theme& theme, RepositoryService& repositories, QWid
     problem_->setTextFormat(Qt::PlainText);
     problem_->setWordWrap(true);
     problem_->setAlignment(Qt::AlignTop | Qt::AlignLeft);
-    problem_->setContentsMargins(20, 20, 20, 20);
+    problem_->setMargin(20);  // contents margins are lost to the style sheet
     problem_->setProperty("tone", QStringLiteral("muted"));
     pages_->addWidget(code_);
     pages_->addWidget(problem_);
@@ -138,8 +139,7 @@ void SourceView::showProblem(const Error& error) {
     QStringList parts{words.title, words.detail};
     if (error.code == ErrorCode::NotFound) {
         parts +=
-            tr("It was there when the folder was read. Read the folder again to see what is "
-               "there now.");
+            tr("It was moved or deleted since the folder was read, or the model has made it up.");
     } else if (error.code == ErrorCode::Io) {
         parts += words.advice;
     }

@@ -30,7 +30,8 @@ class TranscriptRows {
 
     [[nodiscard]] int count() const { return static_cast<int>(rows_.size()); }
 
-    [[nodiscard]] bool isLaidOut(int row) const { return at(row).layout && !at(row).is_stale; }
+    /// Its height is none that was estimated, though it may have changed since.
+    [[nodiscard]] bool isLaidOut(int row) const { return at(row).layout.has_value(); }
 
     /// Lays the row out where it is not.
     const RowLayout& layout(int row);

@@ -187,6 +187,7 @@ void TranscriptView::layoutNow() {
         value = rows_.top(anchor) + offset;
     }
     const int range = std::max(0, static_cast<int>(std::ceil(contentHeight() - view_height)));
+    is_following_ |= value >= range - kEndSlack;
     is_placing_ = true;
     bar->setPageStep(static_cast<int>(view_height));
     bar->setSingleStep(24);
@@ -439,6 +440,7 @@ void TranscriptView::contextMenuEvent(QContextMenuEvent* event) {
 void TranscriptView::activate(int row, const RowAction& action) {
     switch (action.kind) {
         case RowAction::Kind::Toggle:
+            is_following_ = false;  // what was pressed stays under the pointer
             transcript_->setExpanded(row, !transcript_->item(row).is_expanded);
             break;
         case RowAction::Kind::Copy:

@@ -180,6 +180,31 @@ class TestTranscript : public QObject {
         }
     }
 
+    void whatIsExpandedGrowsDownwards() {
+        TranscriptModel model;
+        auto context = agent::ContextChanged();
+        for (size_t i = 0; i < 40; ++i) {
+            auto piece = std::make_shared<agent::SourcePiece>();
+            piece->path = "src/a.cpp";
+            piece->first_line = 32 * i + 1;
+            piece->last_line = 32 * i + 32;
+            context.pieces.push_back(piece);
+        }
+        model.apply({made(agent::TurnStarted{"s", "x"}), made(context),
+                     made(agent::TextDelta{"an answer"}), made(agent::TurnFinished{})});
+        TranscriptView view(*theme_, nullptr);
+        show(view, model);
+        const int row = rowOf(model, Kind::Context);
+        const QRect before = view.actionRect(row, 0);
+        QTest::mouseClick(view.viewport(), Qt::LeftButton, {}, before.center());
+        QTRY_VERIFY(view.verticalScrollBar()->maximum() > 0);
+        QCOMPARE(view.actionRect(row, 0).top(), before.top());
+        QVERIFY(!view.isFollowing());
+        QTest::mouseClick(view.viewport(), Qt::LeftButton, {}, before.center());
+        QTRY_COMPARE(view.verticalScrollBar()->maximum(), 0);
+        QVERIFY(view.isFollowing());
+    }
+
     void selectsAndCopiesOverRows() {
         TranscriptModel model;
         model.apply(turnOf(1, "first paragraph\n\nsecond `code`"));
