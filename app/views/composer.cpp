@@ -168,6 +168,10 @@ Composer::Composer(const Theme& theme, QWidget* parent) : QWidget(parent), theme
     fit();
 }
 
+Composer::~Composer() {
+    edit_->disconnect(this);  // it loses the focus after this has died
+}
+
 QWidget* Composer::makeModes() {
     auto* segment = new QWidget(box_);
     segment->setObjectName(QStringLiteral("segment"));

@@ -49,6 +49,7 @@ class Composer : public QWidget {
 
   public:
     Composer(const Theme& theme, QWidget* parent);
+    ~Composer() override;
 
     void setText(const QString& text);
 

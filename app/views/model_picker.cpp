@@ -94,6 +94,8 @@ void ModelPicker::fillMenu() {
                                       .arg(model->name, bytesText(model->n_bytes_to_fetch)),
             this, &ModelPicker::defaultRequested);
         action->setToolTip(model->summary);
+        action->setCheckable(true);
+        action->setChecked(qstring(loaded_path) == model->path);
     }
     for (const RecentModel& recent : settings_.recentModels()) {
         QAction* action = menu_->addAction(recent.name, this, [this, request = recent.request] {

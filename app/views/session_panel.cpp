@@ -258,8 +258,8 @@ void SessionPanel::showMenu(const QPoint& point) {
         }
     });
     menu->addSeparator();
-    menu->addAction(theme_.icon(QStringLiteral("trash"), Colour::Danger), tr("Delete\u2026\tDel"),
-                    this, [this, id] { Q_EMIT deleteRequested(id); });
+    menu->addAction(theme_.icon(QStringLiteral("trash"), Colour::Danger), tr("Delete\tDel"), this,
+                    [this, id] { Q_EMIT deleteRequested(id); });
     menu->popup(list_->viewport()->mapToGlobal(point));
 }
 
