@@ -76,6 +76,9 @@ TurnFinished Turn::run() {
         BV_LOG(LogLevel::Error, "agent", "turn={} exception={}", input_.id, exception.what());
         fail({ErrorCode::Internal, fmt::format("unexpected exception: {}", exception.what())});
     }
+    if (store_error_) {
+        fail(*store_error_);  // met in the last state
+    }
     cancelOpenCalls();
     const Result<void> recorded = record("turn_finished", turnFinishedToJson(finished_));
     if (!recorded.has_value() && finished_.end != TurnEnd::Failed) {

@@ -19,6 +19,7 @@
 #include "tests/support/event_recorder.h"
 #include "tests/support/fake_language_model.h"
 #include "tests/support/fake_tool.h"
+#include "tests/support/forwarding_store.h"
 #include "tests/support/temp_dir.h"
 
 namespace belvedere::testing {
@@ -131,50 +132,17 @@ TEST(StoreFaults, AFullDiskLosesNothingThatWasAcknowledged) {
     }
 }
 
-/// The real store; tells a pipe the id of each event once it is acknowledged.
-class TellingStore : public SessionStore {
+/// Tells a pipe the id of each event once it is acknowledged.
+class TellingStore : public ForwardingStore {
   public:
     TellingStore(std::unique_ptr<SessionStore> store, int pipe)
-        : store_(std::move(store)), pipe_(pipe) {}
-
-    Result<agent::SessionSummary> createSession(const std::string& repository,
-                                                const std::string& model) override {
-        return store_->createSession(repository, model);
-    }
-
-    Result<std::vector<agent::SessionSummary>> listSessions() override {
-        return store_->listSessions();
-    }
-
-    Result<agent::StoredSession> loadSession(const std::string& id) override {
-        return store_->loadSession(id);
-    }
-
-    Result<void> renameSession(const std::string& id, const std::string& title) override {
-        return store_->renameSession(id, title);
-    }
-
-    Result<void> deleteSession(const std::string& id) override { return store_->deleteSession(id); }
-
-    Result<void> setRepository(const std::string& id, const std::string& repository) override {
-        return store_->setRepository(id, repository);
-    }
-
-    Result<std::vector<agent::SearchHit>> search(std::string_view query, size_t limit) override {
-        return store_->search(query, limit);
-    }
-
-    Result<agent::TurnId> beginTurn(const std::string& session_id,
-                                    const std::string& user_text,
-                                    const Json& extra) override {
-        return store_->beginTurn(session_id, user_text, extra);
-    }
+        : ForwardingStore(std::move(store)), pipe_(pipe) {}
 
     Result<int64_t> append(const std::string& session_id,
                            agent::TurnId turn,
                            const std::string& type,
                            const Json& payload) override {
-        const Result<int64_t> id = store_->append(session_id, turn, type, payload);
+        const Result<int64_t> id = ForwardingStore::append(session_id, turn, type, payload);
         if (id.has_value()) {
             const int64_t value = *id;
             [[maybe_unused]] const ssize_t written = write(pipe_, &value, sizeof(value));
@@ -182,12 +150,7 @@ class TellingStore : public SessionStore {
         return id;
     }
 
-    void saveDraft(const std::string& session_id, agent::TurnId turn, std::string text) override {
-        store_->saveDraft(session_id, turn, std::move(text));
-    }
-
   private:
-    std::unique_ptr<SessionStore> store_;
     int pipe_;
 };
 

@@ -28,13 +28,18 @@ class EventRecorder : public agent::EventSink {
         return events_;
     }
 
+    /// Until the events so far are as wanted; false after a minute.
+    bool waitUntil(const std::function<bool(const std::vector<agent::Event>&)>& wanted) {
+        std::unique_lock lock(mutex_);
+        return changed_.wait_for(lock, std::chrono::minutes(1), [&] { return wanted(events_); });
+    }
+
     /// Until an event of type T was posted `count` times; false after a minute.
     template <class T>
     bool waitFor(size_t count = 1) {
-        std::unique_lock lock(mutex_);
-        return changed_.wait_for(lock, std::chrono::minutes(1), [&] {
+        return waitUntil([count](const std::vector<agent::Event>& events) {
             size_t n = 0;
-            for (const agent::Event& event : events_) {
+            for (const agent::Event& event : events) {
                 n += std::holds_alternative<T>(event.payload) ? 1U : 0U;
             }
             return n >= count;
