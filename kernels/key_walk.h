@@ -37,15 +37,14 @@ class KeyWalk {
             size_t kv_head,
             size_t key_begin,
             size_t key_end)
-        : args_(args), first_pos_(args.first_pos + t_begin), n_tokens_(n_tokens) {
-        const size_t n_positions = first_pos_ + n_tokens;
-        end_ = key_end < n_positions ? key_end : n_positions;
-        begin_ = key_begin;
-        next_key_ = key_begin;
-        block_end_ = 0;
+        : args_(args),
+          first_pos_(args.first_pos + t_begin),
+          n_tokens_(n_tokens),
+          begin_(key_begin),
+          end_(key_end < first_pos_ + n_tokens ? key_end : first_pos_ + n_tokens),
+          next_key_(key_begin) {
         for (size_t t = 0; args.blocks != nullptr && t < n_tokens; ++t) {
             ids_[t] = args.blocks + ((t_begin + t) * args.n_kv_heads + kv_head) * args.top_k;
-            n_taken_[t] = 0;
         }
     }
 
@@ -139,7 +138,7 @@ class KeyWalk {
     size_t begin_;
     size_t end_;
     size_t next_key_;
-    size_t block_end_;  ///< of the block that is being walked
+    size_t block_end_ = 0;  ///< of the block that is being walked
     const int32_t* ids_[kWalkTokens] = {};
     size_t n_taken_[kWalkTokens] = {};
     bool is_member_[kWalkTokens] = {};

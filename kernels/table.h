@@ -255,7 +255,7 @@ struct KernelTable {
     /// n_heads.
     void (*merge_attend)(const Attend& args, size_t row_begin, size_t row_end) noexcept;
 
-    size_t (*score_scratch_floats)(size_t n_tokens, size_t n_heads, size_t head_dim) noexcept;
+    size_t (*score_scratch_floats)(size_t n_heads, size_t head_dim) noexcept;
     void (*score_blocks)(const ScoreBlocks& args) noexcept;
     void (*select_blocks)(const SelectBlocks& args) noexcept;
 

@@ -32,6 +32,13 @@ namespace {
 constexpr size_t kKeys = kWalkKeys;
 /// Rows (token, index head) of one product of scores: they stay in the nearest cache.
 constexpr size_t kScoreRows = 48;
+/// Rows of a product that one call of Tile::multiplyRows takes, at most.
+constexpr size_t kRows = 6;
+
+/// A constant, not a call: a copy of the function, compiled for this instruction set, could be the
+/// one that the linker keeps for every file.
+template <CacheType kType>
+constexpr size_t kElementBytes = cacheElementBytes(kType);
 
 inline size_t paddedDim(size_t head_dim) {
     return (head_dim + 15) / 16 * 16;
@@ -91,10 +98,39 @@ struct AttendItem {
     size_t split;
 };
 
+/// Tokens of one item.
+inline size_t tileTokens(size_t n_tokens) {
+    return n_tokens < kWalkTokens ? n_tokens : kWalkTokens;
+}
+
 inline size_t tileScratchFloats(size_t group, size_t head_dim) {
     const size_t n_rows = kWalkTokens * group;
     const size_t dim = paddedDim(head_dim);
     return 2 * n_rows * dim + n_rows * kKeys + 2 * dim * kKeys + 2 * (n_rows + 16) + 16;
+}
+
+/// c [n_rows, n_cols] = a [n_rows, n] b [n, n_cols] (+ c).
+template <class Tile>
+void multiply(ConstRows a, ConstRows b, size_t n, Rows c, size_t n_rows, size_t n_cols, bool add) {
+    for (; n_rows >= kRows; n_rows -= kRows) {
+        Tile::template multiplyRows<kRows>(a, b, n, c, n_cols, add);
+        a.data += kRows * a.stride;
+        c.data += kRows * c.stride;
+    }
+    switch (n_rows) {
+        case 5:
+            return Tile::template multiplyRows<5>(a, b, n, c, n_cols, add);
+        case 4:
+            return Tile::template multiplyRows<4>(a, b, n, c, n_cols, add);
+        case 3:
+            return Tile::template multiplyRows<3>(a, b, n, c, n_cols, add);
+        case 2:
+            return Tile::template multiplyRows<2>(a, b, n, c, n_cols, add);
+        case 1:
+            return Tile::template multiplyRows<1>(a, b, n, c, n_cols, add);
+        default:
+            return;
+    }
 }
 
 template <class Tile>
@@ -123,13 +159,13 @@ void attendStep(const Attend& args,
     const size_t dim = paddedDim(args.head_dim);
     const size_t n_rows = end - begin;
     float* p = s.p + begin * kKeys;
-    Tile::multiply({s.q + begin * dim, dim}, {s.keys, kKeys}, args.head_dim, {p, kKeys}, n_rows,
+    multiply<Tile>({s.q + begin * dim, dim}, {s.keys, kKeys}, args.head_dim, {p, kKeys}, n_rows,
                    kKeys, false);
     for (size_t m = begin; m < end; ++m) {
         const size_t n_seen = first_pos + m / group + 1 - walk.key;
         Tile::softmaxRow(s, m, dim, n_seen < walk.n_keys ? n_seen : walk.n_keys);
     }
-    Tile::multiply({p, kKeys}, {s.values, dim}, walk.n_keys, {s.out + begin * dim, dim}, n_rows,
+    multiply<Tile>({p, kKeys}, {s.values, dim}, walk.n_keys, {s.out + begin * dim, dim}, n_rows,
                    dim, true);
 }
 
@@ -160,7 +196,7 @@ void attendItem(const Attend& args, const AttendItem& item) {
     const Scratch s = divide(args.scratch, kWalkTokens * group, paddedDim(args.head_dim));
     beginRows<Tile>(args, item, s);
     const size_t n_split_keys = splitKeys(args.first_pos + args.n_tokens, args.n_splits);
-    const size_t vector_bytes = args.head_dim * (kType == CacheType::F32 ? 4 : 2);
+    const size_t vector_bytes = args.head_dim * kElementBytes<kType>;
     KeyWalk walk(args, item.t_begin, item.n_tokens, item.kv_head, item.split * n_split_keys,
                  (item.split + 1) * n_split_keys);
     while (walk.next()) {
@@ -180,7 +216,7 @@ void attendItem(const Attend& args, const AttendItem& item) {
 
 template <class Tile>
 void attendTiles(const Attend& args) {
-    const size_t tile = args.n_tokens < kWalkTokens ? args.n_tokens : kWalkTokens;
+    const size_t tile = tileTokens(args.n_tokens);
     for (size_t i = args.item_begin; i < args.item_end; ++i) {
         const size_t t_begin = i / args.n_kv_heads / args.n_splits * tile;
         const size_t n_left = args.n_tokens - t_begin;
@@ -231,7 +267,7 @@ void scoreKeys(const ScoreBlocks& args, const float* keys, float* p, size_t key,
     while (t < args.n_tokens) {
         const size_t n_tokens = args.n_tokens - t < step ? args.n_tokens - t : step;
         const size_t n_rows = n_tokens * args.n_heads;
-        Tile::multiply({args.q + t * args.q_stride, args.head_dim}, {keys, kKeys}, args.head_dim,
+        multiply<Tile>({args.q + t * args.q_stride, args.head_dim}, {keys, kKeys}, args.head_dim,
                        {p, kKeys}, n_rows, kKeys, false);
         for (size_t row = 0; row < n_rows; ++row) {
             const size_t n_seen = args.first_pos + t + row / args.n_heads + 1 - key;
@@ -246,7 +282,7 @@ template <class Tile, CacheType kType>
 void scoreSpans(const ScoreBlocks& args) {
     const size_t span = args.block_tokens > kPageTokens ? args.block_tokens : kPageTokens;
     const size_t n_positions = args.first_pos + args.n_tokens;
-    const size_t vector_bytes = args.head_dim * (kType == CacheType::F32 ? 4 : 2);
+    const size_t vector_bytes = args.head_dim * kElementBytes<kType>;
     float* keys = aligned(args.scratch);
     float* p = keys + paddedDim(args.head_dim) * kKeys;
     const size_t end = args.span_end * span < n_positions ? args.span_end * span : n_positions;

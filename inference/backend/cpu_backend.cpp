@@ -76,8 +76,7 @@ Result<void> CpuBackend::reserveAttention() {
     if (n_slots == 0) {
         return {};
     }
-    score_scratch_floats_ =
-        rounded(kernels_.score_scratch_floats(shape_.max_tokens, index.n_heads, index.head_dim));
+    score_scratch_floats_ = rounded(kernels_.score_scratch_floats(index.n_heads, index.head_dim));
     BV_TRY(reserve(score_scratch_, score_scratch_floats_ * n_threads));
     BV_TRY(reserve(block_scores_, std::max(kScoreFloats, index.n_heads * index.max_blocks)));
     return reserve(chosen_blocks_, n_slots * shape_.max_tokens * index.n_heads * index.top_k);

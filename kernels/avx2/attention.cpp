@@ -6,7 +6,7 @@
 namespace belvedere::kernels::avx2 {
 
 size_t attendTokenTile(size_t n_tokens) noexcept {
-    return n_tokens < kWalkTokens ? n_tokens : kWalkTokens;
+    return tileTokens(n_tokens);
 }
 
 size_t attendScratchFloats(size_t n_heads, size_t n_kv_heads, size_t head_dim) noexcept {
@@ -17,7 +17,7 @@ void attend(const Attend& args) noexcept {
     attendTiles<Tile>(args);
 }
 
-size_t scoreScratchFloats(size_t /*n_tokens*/, size_t n_heads, size_t head_dim) noexcept {
+size_t scoreScratchFloats(size_t n_heads, size_t head_dim) noexcept {
     return scoreTileScratchFloats(n_heads, head_dim);
 }
 

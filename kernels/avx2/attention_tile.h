@@ -13,8 +13,7 @@
 namespace belvedere::kernels::avx2 {
 namespace {
 
-/// Rows and vectors of the product's accumulators: 12 of the 16 registers.
-constexpr size_t kRows = 6;
+/// Vectors of a row of the product's accumulators: with kRows rows, 12 of the 16 registers.
 constexpr size_t kVectors = 2;
 
 /// Elements [i, i + 8) of a vector of head_dim elements as f32; 0 behind its end, whose memory is
@@ -46,7 +45,7 @@ __m256 loadCache(const uint8_t* vector, size_t i, size_t head_dim) {
 /// n keys, head_dim apart, into [D, 64]; the rest is 0.
 template <CacheType kType>
 void loadKeys(const uint8_t* from, size_t n, size_t head_dim, float* to) {
-    const size_t vector_bytes = head_dim * (kType == CacheType::F32 ? 4 : 2);
+    const size_t vector_bytes = head_dim * kElementBytes<kType>;
     for (size_t key = 0; key < kKeys; key += 8) {
         for (size_t i = 0; i < head_dim; i += 8) {
             __m256 rows[8];
@@ -64,7 +63,7 @@ void loadKeys(const uint8_t* from, size_t n, size_t head_dim, float* to) {
 /// n values, head_dim apart, into [64, D]; the rest is 0.
 template <CacheType kType>
 void loadValues(const uint8_t* from, size_t n, size_t head_dim, float* to) {
-    const size_t vector_bytes = head_dim * (kType == CacheType::F32 ? 4 : 2);
+    const size_t vector_bytes = head_dim * kElementBytes<kType>;
     const size_t dim = paddedDim(head_dim);
     for (size_t key = 0; key < kKeys; ++key) {
         for (size_t i = 0; i < dim; i += 8) {
@@ -117,36 +116,12 @@ void multiplyBlock(const float* a,
     }
 }
 
+/// c [kR, n_cols] = a [kR, n] b [n, n_cols] (+ c).
 template <size_t kR>
 void multiplyRows(ConstRows a, ConstRows b, size_t n, Rows c, size_t n_cols, bool add) {
     for (size_t col = 0; col < n_cols; col += 8 * kVectors) {
         multiplyBlock<kR, kVectors>(a.data, a.stride, b.data + col, b.stride, n, c.data + col,
                                     c.stride, add);
-    }
-}
-
-/// c [n_rows, n_cols] = a [n_rows, n] b [n, n_cols] (+ c).
-inline void multiply(
-    ConstRows a, ConstRows b, size_t n, Rows c, size_t n_rows, size_t n_cols, bool add) {
-    while (n_rows >= kRows) {
-        multiplyRows<kRows>(a, b, n, c, n_cols, add);
-        a.data += kRows * a.stride;
-        c.data += kRows * c.stride;
-        n_rows -= kRows;
-    }
-    switch (n_rows) {
-        case 5:
-            return multiplyRows<5>(a, b, n, c, n_cols, add);
-        case 4:
-            return multiplyRows<4>(a, b, n, c, n_cols, add);
-        case 3:
-            return multiplyRows<3>(a, b, n, c, n_cols, add);
-        case 2:
-            return multiplyRows<2>(a, b, n, c, n_cols, add);
-        case 1:
-            return multiplyRows<1>(a, b, n, c, n_cols, add);
-        default:
-            return;
     }
 }
 
@@ -229,7 +204,11 @@ struct Tile {
         avx2::loadValues<kType>(from, n, head_dim, to);
     }
 
-    static constexpr auto multiply = avx2::multiply;
+    template <size_t kR>
+    static void multiplyRows(ConstRows a, ConstRows b, size_t n, Rows c, size_t n_cols, bool add) {
+        avx2::multiplyRows<kR>(a, b, n, c, n_cols, add);
+    }
+
     static constexpr auto softmaxRow = avx2::softmaxRow;
     static constexpr auto largestOfRow = avx2::largestOfRow;
     static constexpr auto scaleInto = avx2::scaleInto;

@@ -14,8 +14,7 @@
 namespace belvedere::kernels::avx512 {
 namespace {
 
-/// Rows and vectors of the product's accumulators: 24 of the 32 registers.
-constexpr size_t kRows = 6;
+/// Vectors of a row of the product's accumulators: with kRows rows, 24 of the 32 registers.
 constexpr size_t kVectors = 4;
 
 inline __mmask16 firstLanes(size_t n) {
@@ -42,7 +41,7 @@ __m512 loadCache(const void* vector, size_t i, __mmask16 mask) {
 /// n keys, head_dim apart, into [D, 64]; the rest is 0.
 template <CacheType kType>
 void loadKeys(const uint8_t* from, size_t n, size_t head_dim, float* to) {
-    const size_t vector_bytes = head_dim * (kType == CacheType::F32 ? 4 : 2);
+    const size_t vector_bytes = head_dim * kElementBytes<kType>;
     for (size_t key = 0; key < kKeys; key += 16) {
         for (size_t i = 0; i < head_dim; i += 16) {
             __m512 rows[16];
@@ -61,7 +60,7 @@ void loadKeys(const uint8_t* from, size_t n, size_t head_dim, float* to) {
 /// n values, head_dim apart, into [64, D]; the rest is 0.
 template <CacheType kType>
 void loadValues(const uint8_t* from, size_t n, size_t head_dim, float* to) {
-    const size_t vector_bytes = head_dim * (kType == CacheType::F32 ? 4 : 2);
+    const size_t vector_bytes = head_dim * kElementBytes<kType>;
     const size_t dim = paddedDim(head_dim);
     for (size_t key = 0; key < kKeys; ++key) {
         for (size_t i = 0; i < dim; i += 16) {
@@ -114,6 +113,7 @@ void multiplyBlock(const float* a,
     }
 }
 
+/// c [kR, n_cols] = a [kR, n] b [n, n_cols] (+ c).
 template <size_t kR>
 void multiplyRows(ConstRows a, ConstRows b, size_t n, Rows c, size_t n_cols, bool add) {
     for (size_t col = 0; col < n_cols; col += 16 * kVectors) {
@@ -135,31 +135,6 @@ void multiplyRows(ConstRows a, ConstRows b, size_t n, Rows c, size_t n_cols, boo
                                      c.stride, add);
                 break;
         }
-    }
-}
-
-/// c [n_rows, n_cols] = a [n_rows, n] b [n, n_cols] (+ c).
-inline void multiply(
-    ConstRows a, ConstRows b, size_t n, Rows c, size_t n_rows, size_t n_cols, bool add) {
-    while (n_rows >= kRows) {
-        multiplyRows<kRows>(a, b, n, c, n_cols, add);
-        a.data += kRows * a.stride;
-        c.data += kRows * c.stride;
-        n_rows -= kRows;
-    }
-    switch (n_rows) {
-        case 5:
-            return multiplyRows<5>(a, b, n, c, n_cols, add);
-        case 4:
-            return multiplyRows<4>(a, b, n, c, n_cols, add);
-        case 3:
-            return multiplyRows<3>(a, b, n, c, n_cols, add);
-        case 2:
-            return multiplyRows<2>(a, b, n, c, n_cols, add);
-        case 1:
-            return multiplyRows<1>(a, b, n, c, n_cols, add);
-        default:
-            return;
     }
 }
 
@@ -242,7 +217,11 @@ struct Tile {
         avx512::loadValues<kType>(from, n, head_dim, to);
     }
 
-    static constexpr auto multiply = avx512::multiply;
+    template <size_t kR>
+    static void multiplyRows(ConstRows a, ConstRows b, size_t n, Rows c, size_t n_cols, bool add) {
+        avx512::multiplyRows<kR>(a, b, n, c, n_cols, add);
+    }
+
     static constexpr auto softmaxRow = avx512::softmaxRow;
     static constexpr auto largestOfRow = avx512::largestOfRow;
     static constexpr auto scaleInto = avx512::scaleInto;

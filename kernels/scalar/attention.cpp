@@ -13,18 +13,6 @@
 namespace belvedere::kernels::scalar {
 namespace {
 
-double cacheValue(CacheType type, const void* base, size_t index) {
-    switch (type) {
-        case CacheType::F32:
-            return static_cast<double>(static_cast<const float*>(base)[index]);
-        case CacheType::F16:
-            return static_cast<double>(fromF16(static_cast<const uint16_t*>(base)[index]));
-        case CacheType::BF16:
-            return static_cast<double>(fromBf16(static_cast<const uint16_t*>(base)[index]));
-    }
-    return 0;
-}
-
 /// First element of the vector of position `pos` inside its page [n_kv_heads, kPageTokens,
 /// head_dim].
 size_t vectorIndex(const Attend& args, size_t kv_head, size_t pos) {
@@ -36,7 +24,7 @@ double score(const Attend& args, const float* q, size_t kv_head, size_t pos) {
     const size_t begin = vectorIndex(args, kv_head, pos);
     double sum = 0;
     for (size_t i = 0; i < args.head_dim; ++i) {
-        sum += static_cast<double>(q[i]) * cacheValue(args.type, page, begin + i);
+        sum += static_cast<double>(q[i]) * cacheElement(args.type, page, begin + i);
     }
     return sum * static_cast<double>(args.scale);
 }
@@ -79,7 +67,7 @@ std::pair<double, double> attendHead(
         const size_t first = vectorIndex(args, kv_head, pos);
         total += weight;
         for (size_t i = 0; i < args.head_dim; ++i) {
-            out[i] += weight * cacheValue(args.type, page, first + i);
+            out[i] += weight * cacheElement(args.type, page, first + i);
         }
     });
     return {largest, total};

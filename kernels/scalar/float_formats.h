@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "kernels/formats.h"
+
 namespace belvedere::kernels::scalar {
 
 /// Little-endian loads from unaligned bytes.
@@ -65,6 +67,19 @@ inline uint16_t toBf16(float value) {
         return static_cast<uint16_t>(bits >> 16 | 0x40U);
     }
     return static_cast<uint16_t>((bits + 0x7fffU + ((bits >> 16) & 1U)) >> 16);
+}
+
+/// One element of a cache in `type`.
+inline double cacheElement(CacheType type, const void* elements, size_t index) {
+    switch (type) {
+        case CacheType::F32:
+            return static_cast<double>(static_cast<const float*>(elements)[index]);
+        case CacheType::F16:
+            return static_cast<double>(fromF16(static_cast<const uint16_t*>(elements)[index]));
+        case CacheType::BF16:
+            return static_cast<double>(fromBf16(static_cast<const uint16_t*>(elements)[index]));
+    }
+    return 0;
 }
 
 /// 2^(e - 128), the scale of MXFP4 for doubled element values. e = 0 and 1 are subnormal; 255 is a

@@ -11,24 +11,12 @@
 namespace belvedere::kernels::scalar {
 namespace {
 
-double keyElement(CacheType type, const void* page, size_t index) {
-    switch (type) {
-        case CacheType::F32:
-            return static_cast<double>(static_cast<const float*>(page)[index]);
-        case CacheType::F16:
-            return static_cast<double>(fromF16(static_cast<const uint16_t*>(page)[index]));
-        case CacheType::BF16:
-            return static_cast<double>(fromBf16(static_cast<const uint16_t*>(page)[index]));
-    }
-    return 0;
-}
-
 float scoreOf(const ScoreBlocks& args, const float* q, size_t pos) {
     const void* page = args.key_pages[pos / kPageTokens];
     const size_t begin = pos % kPageTokens * args.head_dim;
     double sum = 0;
     for (size_t i = 0; i < args.head_dim; ++i) {
-        sum += static_cast<double>(q[i]) * keyElement(args.type, page, begin + i);
+        sum += static_cast<double>(q[i]) * cacheElement(args.type, page, begin + i);
     }
     return static_cast<float>(sum);
 }
@@ -112,7 +100,7 @@ void selectRow(const SelectBlocks& args, size_t t, size_t head) {
 
 }  // namespace
 
-size_t scoreScratchFloats(size_t /*n_tokens*/, size_t /*n_heads*/, size_t /*head_dim*/) noexcept {
+size_t scoreScratchFloats(size_t /*n_heads*/, size_t /*head_dim*/) noexcept {
     return 0;
 }
 

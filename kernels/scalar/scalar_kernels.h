@@ -73,7 +73,7 @@ size_t attendTokenTile(size_t n_tokens) noexcept;
 size_t attendScratchFloats(size_t n_heads, size_t n_kv_heads, size_t head_dim) noexcept;
 void attend(const Attend& args) noexcept;
 void mergeAttend(const Attend& args, size_t row_begin, size_t row_end) noexcept;
-size_t scoreScratchFloats(size_t n_tokens, size_t n_heads, size_t head_dim) noexcept;
+size_t scoreScratchFloats(size_t n_heads, size_t head_dim) noexcept;
 void scoreBlocks(const ScoreBlocks& args) noexcept;
 void selectBlocks(const SelectBlocks& args) noexcept;
 

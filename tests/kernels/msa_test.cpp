@@ -59,8 +59,7 @@ Input makeInput(const Scene& scene, float poison, size_t gap = 0) {
 
 std::vector<float> score(const KernelTable& k, const Scene& scene, const Input& in, size_t step) {
     std::vector<float> scores(scene.n_tokens * scene.n_heads * scene.blockCount(), -kInfinity);
-    std::vector<float> scratch(
-        k.score_scratch_floats(scene.n_tokens, scene.n_heads, scene.head_dim));
+    std::vector<float> scratch(k.score_scratch_floats(scene.n_heads, scene.head_dim));
     const size_t span = std::max(scene.block_tokens, kPageTokens);
     const size_t n_spans = (scene.first_pos + scene.n_tokens + span - 1) / span;
     for (size_t begin = 0; begin < n_spans; begin += step) {
