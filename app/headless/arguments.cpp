@@ -5,10 +5,13 @@
 #include <cmath>
 #include <functional>
 #include <map>
+#include <utility>
 
 namespace belvedere::app {
 namespace {
 
+using inference::Attention;
+using inference::Compute;
 using Setter =
     std::function<Result<void>(Arguments&, const std::string& name, const std::string& value)>;
 
@@ -43,22 +46,22 @@ Setter number(std::optional<T> Arguments::* field) {
     };
 }
 
-Result<void> setCompute(Arguments& arguments, const std::string& name, const std::string& value) {
-    if (value != "exact" && value != "fast") {
-        return fail(ErrorCode::InvalidArgument, "{}: expected exact or fast, found \"{}\"", name,
+/// One of some words.
+template <class T>
+Setter choice(std::optional<T> Arguments::* field, std::vector<std::pair<std::string, T>> words) {
+    return [field, words = std::move(words)](Arguments& arguments, const std::string& name,
+                                             const std::string& value) -> Result<void> {
+        std::string expected;
+        for (const auto& [word, meaning] : words) {
+            if (value == word) {
+                arguments.*field = meaning;
+                return {};
+            }
+            expected += (expected.empty() ? "" : " or ") + word;
+        }
+        return fail(ErrorCode::InvalidArgument, "{}: expected {}, found \"{}\"", name, expected,
                     value);
-    }
-    arguments.compute = value == "exact" ? inference::Compute::Exact : inference::Compute::Fast;
-    return {};
-}
-
-Result<void> setAttention(Arguments& arguments, const std::string& name, const std::string& value) {
-    if (value != "msa" && value != "dense") {
-        return fail(ErrorCode::InvalidArgument, "{}: expected msa or dense, found \"{}\"", name,
-                    value);
-    }
-    arguments.attention = value == "msa" ? inference::Attention::Msa : inference::Attention::Dense;
-    return {};
+    };
 }
 
 Result<void> addAdapter(Arguments& arguments,
@@ -87,8 +90,10 @@ const std::map<std::string, Setter>& valueOptions() {
         {"--depth", number(&Arguments::n_depth)},
         {"--temperature", number(&Arguments::temperature)},
         {"--seed", number(&Arguments::seed)},
-        {"--compute", setCompute},
-        {"--attention", setAttention},
+        {"--compute",
+         choice(&Arguments::compute, {{"exact", Compute::Exact}, {"fast", Compute::Fast}})},
+        {"--attention",
+         choice(&Arguments::attention, {{"msa", Attention::Msa}, {"dense", Attention::Dense}})},
     };
     return kOptions;
 }

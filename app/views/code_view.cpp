@@ -8,10 +8,11 @@
 #include <QMenu>
 #include <QPainter>
 #include <QScrollBar>
-#include <QTextBoundaryFinder>
 #include <algorithm>
 #include <array>
 #include <cmath>
+
+#include "app/views/word_at.h"
 
 namespace belvedere::app {
 
@@ -270,13 +271,8 @@ void CodeView::mouseDoubleClickEvent(QMouseEvent* event) {
     const qsizetype position = positionAt(event->position());
     const int line = source_->lineAt(position);
     const qsizetype begin = source_->begin(line);
-    const QString text = source_->line(line).toString();
-    QTextBoundaryFinder finder(QTextBoundaryFinder::Word, text);
-    finder.setPosition(std::min(position - begin + 1, text.size()));
-    const qsizetype first = std::max<qsizetype>(0, finder.toPreviousBoundary());
-    finder.setPosition(first);
-    const qsizetype last = finder.toNextBoundary();
-    select(begin + first, begin + (last < 0 ? text.size() : last));
+    const WordRange word = wordAt(source_->line(line).toString(), position - begin);
+    select(begin + word.begin, begin + word.end);
 }
 
 qsizetype CodeView::below(int n_lines) const {

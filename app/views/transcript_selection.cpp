@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/views/transcript_selection.h"
 
-#include <QTextBoundaryFinder>
 #include <algorithm>
 #include <limits>
+
+#include "app/views/word_at.h"
 
 namespace belvedere::app {
 
@@ -23,13 +24,9 @@ void TranscriptSelection::selectWord(TranscriptPosition position, const RowLayou
         return;
     }
     const QString& text = layout.blocks[static_cast<size_t>(position.block)].plainText();
-    QTextBoundaryFinder finder(QTextBoundaryFinder::Word, text);
-    finder.setPosition(std::min(position.offset + 1, static_cast<int>(text.size())));
-    const qsizetype begin = std::max<qsizetype>(0, finder.toPreviousBoundary());
-    finder.setPosition(begin);
-    const qsizetype end = finder.toNextBoundary();
-    anchor_ = {position.row, position.block, static_cast<int>(begin)};
-    end_ = {position.row, position.block, static_cast<int>(end < 0 ? text.size() : end)};
+    const WordRange word = wordAt(text, position.offset);
+    anchor_ = {position.row, position.block, static_cast<int>(word.begin)};
+    end_ = {position.row, position.block, static_cast<int>(word.end)};
 }
 
 RowSelection TranscriptSelection::inRow(int row) const {
