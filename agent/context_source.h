@@ -27,6 +27,10 @@ struct ContextChoice {
     size_t n_files_total = 0;
     size_t n_tokens = 0;
     size_t n_tokens_total = 0;
+    /// Names of code in the question that stand in no file of the repository, as they are spelled
+    /// there.
+    std::vector<std::string> absent_names;
+    bool asks_only_absent = false;  ///< the question names code, and all of that is absent
 };
 
 class ContextSource {

@@ -49,6 +49,15 @@ std::string listNames(const std::vector<ToolSpec>& tools) {
     return names.empty() ? "none" : names;
 }
 
+/// "`a`, `b`"
+std::string listCode(const std::vector<std::string>& names) {
+    std::string list;
+    for (const std::string& name : names) {
+        list += (list.empty() ? "`" : ", `") + name + "`";
+    }
+    return list;
+}
+
 /// A glob that matches exactly this text.
 std::string literalPattern(const std::string& text) {
     std::string pattern;
@@ -152,7 +161,31 @@ Turn::State Turn::buildAsk() {
     }
     postContext(prompt->cost, &prompt->context, prompt->replaces_old, prompt->is_new);
     services_.conversation.useContext(std::move(prompt->context));
+    if (prompt->asks_only_absent) {
+        return answerAbsent(prompt->absent_names);
+    }
+    if (!prompt->absent_names.empty()) {
+        notice(fmt::format("No file contains {}.", listCode(prompt->absent_names)));
+    }
     return State::Streaming;
+}
+
+/// What a search can answer for certain is not left to a model, which may take one name for
+/// another.
+Turn::State Turn::answerAbsent(const std::vector<std::string>& names) {
+    const size_t n_files = services_.conversation.ask().n_files_total;
+    notice("Answered by searching all files: the model was not asked.");
+    const std::string where =
+        n_files == 1 ? "the one file there is" : fmt::format("any of the {} files", n_files);
+    Message message = textMessage(
+        Role::Assistant, fmt::format("I could not find {} in {}.", listCode(names), where));
+    post(TextDelta{plainText(message)});
+    const Result<void> recorded = record("assistant_message", assistantToJson(message));
+    if (!recorded.has_value()) {
+        return fail(recorded.error());
+    }
+    services_.conversation.addAssistant(std::move(message));
+    return State::Finished;
 }
 
 Turn::State Turn::buildChat() {

@@ -57,6 +57,7 @@ class Turn {
     State build();
     State buildAsk();
     State buildChat();
+    State answerAbsent(const std::vector<std::string>& names);
     State stream();
     State decide();
     State runTool();

@@ -75,13 +75,12 @@ class AskPlanner {
             budget = ask_.source_budget_tokens;
             choice = BV_TRY(choose(budget));
         }
-        if (current_.number > 0 && holds(current_, choice.best)) {
-            AskPrompt prompt = BV_TRY(measured(current_, false));
-            if (fits(prompt)) {
-                return prompt;
-            }
-        }
-        return planNew(std::move(choice), budget);
+        const std::vector<std::string> absent_names = choice.absent_names;
+        const bool asks_only_absent = choice.asks_only_absent;
+        AskPrompt prompt = BV_TRY(planFrom(std::move(choice), budget));
+        prompt.absent_names = absent_names;
+        prompt.asks_only_absent = asks_only_absent;
+        return prompt;
     }
 
   private:
@@ -115,6 +114,16 @@ class AskPlanner {
         prompt.replaces_old = is_new && current_.number > 0;
         prompt.context = std::move(context);
         return prompt;
+    }
+
+    Result<AskPrompt> planFrom(ContextChoice choice, size_t budget) {
+        if (current_.number > 0 && (choice.asks_only_absent || holds(current_, choice.best))) {
+            AskPrompt prompt = BV_TRY(measured(current_, false));
+            if (fits(prompt)) {
+                return prompt;
+            }
+        }
+        return planNew(std::move(choice), budget);
     }
 
     Result<AskPrompt> planNew(ContextChoice choice, size_t budget) {

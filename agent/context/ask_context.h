@@ -7,6 +7,7 @@
 #include <memory>
 #include <stop_token>
 #include <string>
+#include <vector>
 
 #include "agent/context_source.h"
 #include "agent/conversation.h"
@@ -30,12 +31,14 @@ struct AskPrompt {
     bool replaces_old = false;  ///< is_new, and there was a context before
     ModelRequest request;       ///< options left at their defaults
     PromptCost cost;
+    std::vector<std::string> absent_names;  ///< as ContextChoice
+    bool asks_only_absent = false;
 };
 
 /// The whole repository where it fits the window; else the best pieces within the budget. `current`
-/// is kept where the pieces that answer best stand in it unchanged and the longer conversation
-/// still fits. Errors: InvalidArgument where even the question alone does not fit, with the
-/// numbers; those of the source and the model.
+/// is kept where the pieces that answer best stand in it unchanged, or nothing that is asked for
+/// stands anywhere, and the longer conversation still fits. Errors: InvalidArgument where even the
+/// question alone does not fit, with the numbers; those of the source and the model.
 [[nodiscard]] Result<AskPrompt> prepareAsk(const AskRequest& ask,
                                            const AskContext& current,
                                            std::stop_token stop);

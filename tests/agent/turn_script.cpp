@@ -79,6 +79,8 @@ void readLine(const std::string& word, const std::string& rest, TurnScript& scri
         script.max_rounds = std::stoul(rest);
     } else if (word == "file") {
         script.files.push_back(readFile(rest));
+    } else if (word == "absent") {
+        script.absent_names.push_back(Json::parse(rest).get<std::string>());
     } else if (word == "user") {
         script.turns.push_back({Json::parse(rest).get<std::string>(), {}, {}, {}});
     } else if (word == "answer") {

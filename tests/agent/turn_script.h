@@ -10,6 +10,7 @@
 //     thinking                   the prompt ends inside the reasoning
 //     max-rounds 3
 //     file "src/a.cpp" 1 "text"  a piece of source from that line on
+//     absent "name"              no file has it; a question with it is about nothing else
 //     user "text"
 //     answer allow | session | deny     of the next permission question, in order
 //     cancel text | call | question     when the first event of that kind has come
@@ -48,6 +49,7 @@ struct TurnScript {
     };
 
     std::vector<File> files;
+    std::vector<std::string> absent_names;
     std::vector<ScriptedTurn> turns;
     std::vector<std::string> expected;  ///< as describe() writes events
 };

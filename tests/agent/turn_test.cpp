@@ -52,6 +52,9 @@ class ScriptRun {
                 static_cast<size_t>(std::count(file.text.begin(), file.text.end(), '\n') + 1);
             source->add(file.path, file.first_line, file.first_line + n_lines - 1, file.text);
         }
+        for (const std::string& name : script.absent_names) {
+            source->addAbsent(name);
+        }
         agent_->attach(session_, source, fakeTools());
     }
 

@@ -26,11 +26,14 @@ class FakeContextSource : public agent::ContextSource {
         pieces_.push_back(std::move(piece));
     }
 
+    /// A name that no file has: questions with it ask for nothing else.
+    void addAbsent(const std::string& name) { absent_names_.push_back(name); }
+
     [[nodiscard]] std::string name() const override { return "fake"; }
 
     [[nodiscard]] std::string root() const override { return "/fake"; }
 
-    [[nodiscard]] Result<agent::ContextChoice> choose(std::string_view /*question*/,
+    [[nodiscard]] Result<agent::ContextChoice> choose(std::string_view question,
                                                       size_t /*budget_tokens*/,
                                                       std::stop_token /*stop*/) const override {
         agent::ContextChoice choice;
@@ -42,11 +45,18 @@ class FakeContextSource : public agent::ContextSource {
             choice.n_tokens += piece->text.size();
         }
         choice.n_tokens_total = choice.n_tokens;
+        for (const std::string& name : absent_names_) {
+            if (question.find(name) != std::string_view::npos) {
+                choice.absent_names.push_back(name);
+            }
+        }
+        choice.asks_only_absent = !choice.absent_names.empty();
         return choice;
     }
 
   private:
     std::vector<std::shared_ptr<const agent::SourcePiece>> pieces_;
+    std::vector<std::string> absent_names_;
 };
 
 }  // namespace belvedere::testing

@@ -66,6 +66,19 @@ bool hasFormOfName(const Token& token) {
            (is_upper(text[0]) && !token.is_first && text.size() > 1);
 }
 
+/// "page_size", "pageSize", "`size`", "size()": digits alone do not count ("utf8" is also UTF-8).
+bool hasFormOfCode(const Token& token) {
+    const std::string_view text = token.text;
+    const auto is_lower = [](char c) { return c >= 'a' && c <= 'z'; };
+    const auto is_upper = [](char c) { return c >= 'A' && c <= 'Z'; };
+    bool has_hump = false;
+    for (size_t i = 1; i < text.size(); ++i) {
+        has_hump = has_hump || (is_lower(text[i - 1]) && is_upper(text[i]));
+    }
+    return has_hump || text.find('_') != std::string_view::npos || token.after == '(' ||
+           (token.before == '`' && token.after == '`');
+}
+
 template <size_t N>
 bool isOneOf(const std::string& word, const std::array<std::string_view, N>& words) {
     return std::find(words.begin(), words.end(), word) != words.end();
@@ -103,7 +116,8 @@ Question readQuestion(std::string_view text) {
         question.is_overview = question.is_overview || isOneOf(lower, kOverview);
         const bool is_sure = hasFormOfName(tokens[i]) || hasPlaceOfName(tokens, i);
         if (is_sure || !isStopWord(lower)) {
-            question.names.push_back({std::string(tokens[i].text), is_sure});
+            question.names.push_back(
+                {std::string(tokens[i].text), is_sure, hasFormOfCode(tokens[i])});
         }
         has_sure_name = has_sure_name || is_sure;
     }

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "tools/repository/token_tree.h"
+#include "tools/repository/words.h"
 
 namespace belvedere::tools {
 namespace {
@@ -162,6 +163,19 @@ Catalog makeCatalog(std::vector<FileRecord> files) {
         catalog.n_tokens += tokenCount(catalog.files[i]);
     }
     return catalog;
+}
+
+Result<std::vector<std::string>> absentNames(const Question& question, SearchIndex& index) {
+    std::vector<std::string> absent;
+    for (const Question::Name& name : question.names) {
+        const std::string word = name.is_code ? wholeWord(name.name) : "";
+        // "GitHub" may be written "Github": the one is listed whole, the other by its stem.
+        if (!word.empty() && BV_TRY(index.pieceCount(word)) == 0 &&
+            BV_TRY(index.pieceCount(stem(word))) == 0) {
+            absent.push_back(name.name);
+        }
+    }
+    return absent;
 }
 
 Result<std::vector<RankedPiece>> rankPieces(const Question& question,

@@ -43,6 +43,8 @@ struct Question {
         std::string name;
         bool is_sure = false;  ///< by its form or its place in the sentence, an identifier; else
                                ///< perhaps an ordinary word
+        bool is_code = false;  ///< by its form no word of a language: snake_case, camelCase, `name`
+                               ///< or name()
     };
 
     std::vector<std::string> words;
@@ -52,6 +54,11 @@ struct Question {
 };
 
 [[nodiscard]] Question readQuestion(std::string_view text);
+
+/// Names of code in the question that stand in no file, neither in its text nor in its path.
+/// Errors: Corrupt, Io, Cancelled.
+[[nodiscard]] Result<std::vector<std::string>> absentNames(const Question& question,
+                                                           SearchIndex& index);
 
 /// Best first; empty where nothing of the question occurs. Errors: Corrupt, Io, Cancelled.
 [[nodiscard]] Result<std::vector<RankedPiece>> rankPieces(const Question& question,

@@ -314,13 +314,20 @@ Result<agent::ContextChoice> RepositoryImpl::choose(std::string_view question,
     if (current == nullptr) {
         return fail(ErrorCode::InvalidArgument, "{}: not read yet", root_.native());
     }
+    const Question asked = readQuestion(question);
     std::vector<RankedPiece> ranked;
+    agent::ContextChoice choice;
     {
         const std::stop_callback interrupt(stop, [&] { current->index->interrupt(); });
-        ranked = BV_TRY(rankPieces(readQuestion(question), current->catalog, *current->index));
+        ranked = BV_TRY(rankPieces(asked, current->catalog, *current->index));
+        choice.absent_names = BV_TRY(absentNames(asked, *current->index));
     }
+    const auto n_code_names =
+        std::count_if(asked.names.begin(), asked.names.end(),
+                      [](const Question::Name& name) { return name.is_code; });
+    choice.asks_only_absent =
+        n_code_names > 0 && choice.absent_names.size() == static_cast<size_t>(n_code_names);
     const PlaceChoice places = choosePlaces(current->catalog, ranked, budget_tokens);
-    agent::ContextChoice choice;
     choice.pieces = BV_TRY(makePieces(*current, places.pieces, stop));
     for (const PiecePlace best : places.best) {
         const auto found = std::lower_bound(places.pieces.begin(), places.pieces.end(), best);

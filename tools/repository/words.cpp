@@ -116,6 +116,8 @@ void stemInPlace(std::string& word) {
     drop("e", 3);
 }
 
+constexpr size_t kMaxIdentifierBytes = 100;
+
 void appendPart(std::string_view part, std::string& words) {
     constexpr size_t kMaxPartBytes = 64;  // longer ones are data
     if (part.size() < 2 || part.size() > kMaxPartBytes) {
@@ -131,18 +133,20 @@ void appendPart(std::string_view part, std::string& words) {
     words += ' ';
 }
 
+void appendWhole(std::string_view identifier, std::string& words) {
+    for (const char c : identifier.substr(identifier.find_first_not_of('_'))) {
+        words += toLower(c);
+    }
+}
+
 void appendIdentifier(std::string_view identifier, std::string& words) {
-    constexpr size_t kMaxIdentifierBytes = 100;
     size_t n_parts = 0;
     forEachPart(identifier, [&](std::string_view part) {
         ++n_parts;
         appendPart(part, words);
     });
     if (n_parts > 1 && identifier.size() <= kMaxIdentifierBytes) {
-        const size_t first = identifier.find_first_not_of('_');
-        for (const char c : identifier.substr(first)) {
-            words += toLower(c);
-        }
+        appendWhole(identifier, words);
         words += ' ';
     }
 }
@@ -160,6 +164,19 @@ std::vector<std::string> splitIdentifier(std::string_view identifier) {
 
 std::string stem(std::string word) {
     stemInPlace(word);
+    return word;
+}
+
+std::string wholeWord(std::string_view identifier) {
+    size_t n_parts = 0;
+    forEachPart(identifier, [&](std::string_view) { ++n_parts; });
+    std::string word;
+    if (n_parts > 1 && identifier.size() <= kMaxIdentifierBytes) {
+        appendWhole(identifier, word);
+    } else if (n_parts == 1) {
+        forEachPart(identifier, [&](std::string_view part) { appendPart(part, word); });
+        word.resize(word.size() - (word.empty() ? 0 : 1));  // the blank
+    }
     return word;
 }
 

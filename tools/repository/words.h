@@ -22,6 +22,9 @@ inline constexpr int kWordsVersion = 1;
 /// are.
 [[nodiscard]] std::string stem(std::string word);
 
+/// The word under which appendWords() lists an identifier as a whole; empty where it lists none.
+[[nodiscard]] std::string wholeWord(std::string_view identifier);
+
 /// Appends the words of `text`, each followed by a blank: per identifier of several parts the whole
 /// in lower case, and the stems of its parts. Frequent words of English and of programming
 /// languages are left out.

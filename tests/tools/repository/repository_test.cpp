@@ -236,6 +236,30 @@ TEST_F(RankingTest, PrefersTestsOnlyWhenAsked) {
               "tests/pages_test.cpp:1-32");
 }
 
+TEST_F(RankingTest, TellsNamesOfCodeThatStandNowhere) {
+    using Names = std::vector<std::string>;
+    const auto absent = [&](std::string_view question) {
+        const auto choice = choose(*repository_, question, 900);
+        EXPECT_EQ(choice.asks_only_absent, choice.absent_names.size() == 1) << question;
+        return choice.absent_names;
+    };
+    EXPECT_EQ(absent("Where is page_counter defined?"), Names{"page_counter"});
+    EXPECT_EQ(absent("Who calls `flush`?"), Names{"flush"});
+    EXPECT_EQ(absent("What does evict() take?"), Names{"evict"});
+    EXPECT_EQ(absent("What is the value of kPageSizes?"), Names{"kPageSizes"});
+    // In the text in another case, in a path, or as an ordinary word.
+    EXPECT_EQ(absent("Where is DEFAULT_timeout set?"), Names{});
+    EXPECT_EQ(absent("What does pages_test.cpp check?"), Names{});
+    EXPECT_EQ(absent("Is utf8 text evicted from the swap?"), Names{});
+    EXPECT_EQ(absent("Does Postgres keep sessions?"), Names{});
+}
+
+TEST_F(RankingTest, TellsAbsentNamesBesidePresentOnes) {
+    const auto choice = choose(*repository_, "Does pageCount call page_counter?", 900);
+    EXPECT_EQ(choice.absent_names, std::vector<std::string>{"page_counter"});
+    EXPECT_FALSE(choice.asks_only_absent);
+}
+
 TEST_F(RankingTest, SurvivesStrangeQuestions) {
     for (const char* question :
          {"", "?", "\" OR *", "a:b NEAR(c)", "\xFF\xFE", "the of and", "'; DROP TABLE file; --"}) {

@@ -32,6 +32,16 @@ std::string defined(const char* path, std::string_view line, std::string_view ne
     return all;
 }
 
+TEST(Words, FindsAnIdentifierWholeAsItIsListed) {
+    for (const char* name : {"kPageSize", "_private_name", "HTTPServer2", "caches", "x86_64"}) {
+        EXPECT_NE(words(name).find(wholeWord(name) + " "), std::string::npos) << name;
+        EXPECT_FALSE(wholeWord(name).empty()) << name;
+    }
+    EXPECT_EQ(wholeWord("the"), "");
+    EXPECT_EQ(wholeWord("___"), "");
+    EXPECT_EQ(wholeWord(std::string(60, 'a') + "_" + std::string(60, 'b')), "");
+}
+
 TEST(Words, SplitsIdentifiersAtCaseUnderscoreAndDigits) {
     EXPECT_EQ(splitIdentifier("kMaxFileBytes"), (Strings{"k", "max", "file", "bytes"}));
     EXPECT_EQ(splitIdentifier("HTTPServer2"), (Strings{"http", "server", "2"}));
