@@ -9,24 +9,23 @@
 // 13) mod vocabulary, depth first, then the prompt (timed), then one id at a time (timed), logits
 // of the last id of each call.
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
-#include <functional>
 
 #include <fmt/core.h>
 
 #include "inference/cache/kv_cache.h"
 #include "inference/model/model.h"
-#include "kernels/base/aligned_buffer.h"
-#include "kernels/base/thread_pool.h"
+#include "tests/bench/ceilings.h"
 
 namespace {
 
 using namespace belvedere;
 using namespace belvedere::inference;
-using Clock = std::chrono::steady_clock;
+using bench::memoryBandwidth;
+using bench::productPeak;
+using bench::secondsOf;
 
 struct Options {
     LoadRequest load;
@@ -38,12 +37,6 @@ struct Options {
     size_t chunk = 512;
 };
 
-double secondsOf(const std::function<void()>& work) {
-    const auto begin = Clock::now();
-    work();
-    return std::chrono::duration<double>(Clock::now() - begin).count();
-}
-
 /// Processor time of all threads: on a machine that others use too, tokens per second of it say
 /// more than those of the clock.
 double processorSeconds() {
@@ -53,69 +46,6 @@ double processorSeconds() {
 double median(std::vector<double> values) {
     std::sort(values.begin(), values.end());
     return values[values.size() / 2];
-}
-
-/// Bytes a second that all threads together read from memory.
-double memoryBandwidth(size_t n_threads) {
-    constexpr size_t kWords = size_t{64} << 20;  // 512 MiB: far more than any cache
-    AlignedBuffer<uint64_t> words(kWords);
-    ThreadPool pool(n_threads);
-    pool.setBusy(true);
-    pool.parallelFor(kWords, 4096, [&](size_t begin, size_t end, size_t) {
-        std::fill(words.data() + begin, words.data() + end, begin);
-    });
-    std::vector<uint64_t> sums(n_threads * 8);
-    const auto read = [&] {
-        pool.parallelFor(kWords, 4096, [&](size_t begin, size_t end, size_t worker) {
-            uint64_t a = 0, b = 0, c = 0, d = 0;
-            for (size_t i = begin; i < end; i += 4) {
-                a += words[i];
-                b += words[i + 1];
-                c += words[i + 2];
-                d += words[i + 3];
-            }
-            sums[worker * 8] += a + b + c + d;
-        });
-    };
-    double best = 1e9;
-    for (int i = 0; i < 4; ++i) {
-        best = std::min(best, secondsOf(read));
-    }
-    return static_cast<double>(kWords * sizeof(uint64_t)) / best;
-}
-
-/// Multiplies and adds a second of the fast matrix product where everything is in cache.
-double productPeak(size_t n_threads) {
-    constexpr size_t kRows = 64;
-    constexpr size_t kCols = 512;
-    constexpr size_t kTokens = 64;
-    constexpr size_t kRounds = 200;
-    const kernels::KernelTable& k = kernels::active();
-    constexpr auto kType = kernels::WeightType::Q8_0;
-    ThreadPool pool(n_threads);
-    const std::vector<std::byte> weights(kRows * kernels::rowBytes(kType, kCols));
-    AlignedBuffer<std::byte> packed(std::max<size_t>(k.packed_bytes(kType, kRows, kCols), 1));
-    if (k.packed_bytes(kType, kRows, kCols) > 0) {
-        k.pack(kType, weights.data(), kRows, kCols, packed.data(), 0, kRows);
-    }
-    const std::vector<float> x(kTokens * kCols, 0.5F);
-    AlignedBuffer<std::byte> activations(k.activation_bytes(kType, kTokens, kCols));
-    k.quantize_activations(kType, x.data(), kCols, kTokens, kCols, activations.data(), 0, kTokens);
-    std::vector<std::vector<float>> out(n_threads, std::vector<float>(kTokens * kRows));
-    const double seconds = secondsOf([&] {
-        pool.parallelFor(
-            n_threads * kRounds, kRounds, [&](size_t begin, size_t end, size_t worker) {
-                for (size_t i = begin; i < end; ++i) {
-                    const bool is_packed = k.packed_bytes(kType, kRows, kCols) > 0;
-                    k.mat_mul_fast(
-                        {kType,
-                         is_packed ? static_cast<const void*>(packed.data()) : weights.data(),
-                         kRows, kCols, activations.data(), out[worker].data(), kRows, kTokens, 0,
-                         kRows});
-                }
-            });
-    });
-    return 2.0 * kRows * kCols * kTokens * kRounds * static_cast<double>(n_threads) / seconds;
 }
 
 class Bench {
