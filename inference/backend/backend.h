@@ -113,6 +113,9 @@ struct BackendShape {
     float attention_scale = 1.0F;
     IndexShape index;
     size_t n_experts_used = 0;  ///< of a token; 0: no experts
+    /// Of experts in the backend's own layout; beyond it they are read from the file when they are
+    /// chosen. 0: no limit.
+    uint64_t expert_budget_bytes = 0;
 };
 
 /// One run of tokens of one sequence.
@@ -178,7 +181,7 @@ struct AttendStep {
 /// the router's scores of the chosen ones, made to sum to 1; scores are softmax or sigmoid of the
 /// logits; chosen are the n_experts_used largest of score + choice bias, lower ids on ties.
 struct ExpertsStep {
-    const DeviceExperts* experts = nullptr;
+    DeviceExperts* experts = nullptr;  ///< the backend may move their matrices
     size_t n_tokens = 0;
     DeviceBuffer* hidden = nullptr;
     const DeviceVector* norm = nullptr;
@@ -220,7 +223,8 @@ class Backend {
     virtual void project(const ProjectStep& step) = 0;
     virtual void attend(const AttendStep& step) = 0;
     virtual void experts(const ExpertsStep& step) = 0;
-    /// Waits for everything submitted. Errors: Internal with what the device reports.
+    /// Waits for everything submitted. Errors: Internal with what the device reports; OutOfMemory
+    /// where experts did not fit.
     virtual Result<void> await() = 0;
     /// Rows of a buffer after await(); valid until the next step. The values may be changed in
     /// place by the caller.

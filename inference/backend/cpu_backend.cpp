@@ -40,7 +40,11 @@ CpuBackend::CpuBackend(const BackendShape& shape,
                        Precision precision,
                        const kernels::KernelTable& kernels,
                        size_t n_threads)
-    : shape_(shape), precision_(precision), kernels_(kernels), pool_(n_threads) {}
+    : shape_(shape),
+      precision_(precision),
+      kernels_(kernels),
+      pool_(n_threads),
+      expert_store_(kernels, pool_, shape.expert_budget_bytes) {}
 
 Result<std::unique_ptr<CpuBackend>> CpuBackend::create(const BackendShape& shape,
                                                        Precision precision,
@@ -121,7 +125,7 @@ Result<std::unique_ptr<DeviceLinear>> CpuBackend::addLinear(const LinearView& vi
 }
 
 Result<std::unique_ptr<DeviceExperts>> CpuBackend::addExperts(const ExpertsView& view) {
-    std::unique_ptr<CpuExperts> experts = BV_TRY(makeExperts(view, fast(), kernels_, pool_));
+    std::unique_ptr<CpuExperts> experts = BV_TRY(expert_store_.add(view, fast()));
     const size_t n_rows = shape_.max_tokens * shape_.n_experts_used;
     const size_t dim = view.router.n_cols;
     const size_t ff_dim = view.gate.front().n_rows;
@@ -141,7 +145,6 @@ Result<std::unique_ptr<DeviceExperts>> CpuBackend::addExperts(const ExpertsView&
             }
         }
     }
-    resident_bytes_ += experts->residentBytes();
     return experts;
 }
 
@@ -264,7 +267,7 @@ void CpuBackend::embed(const DeviceLinear& table,
 }
 
 Result<void> CpuBackend::await() {
-    return {};
+    return std::exchange(pass_result_, {});
 }
 
 std::span<float> CpuBackend::read(DeviceBuffer& buffer, size_t n_rows) {

@@ -16,6 +16,7 @@
 
 #include "inference/backend/backend.h"
 #include "inference/backend/cpu_linear.h"
+#include "inference/backend/expert_store.h"
 #include "kernels/base/aligned_buffer.h"
 #include "kernels/base/thread_pool.h"
 #include "kernels/kernels.h"
@@ -58,7 +59,9 @@ class CpuBackend final : public Backend {
 
     void setBusy(bool busy) override;
 
-    [[nodiscard]] uint64_t residentBytes() const override { return resident_bytes_; }
+    [[nodiscard]] uint64_t residentBytes() const override {
+        return resident_bytes_ + expert_store_.residentBytes();
+    }
 
     [[nodiscard]] std::string description() const override;
 
@@ -148,23 +151,30 @@ class CpuBackend final : public Backend {
 
     void route(const ExpertsStep& step, const CpuExperts& experts);
     void groupByExpert(const ExpertsStep& step, const CpuExperts& experts);
-    void placeExpertActivations(std::span<const kernels::WeightType> types, size_t width);
+    void placeExpertActivations(std::span<const kernels::WeightType> types,
+                                size_t width,
+                                std::span<ExpertRows> all_rows);
     void prepareExpertRows(const ExpertRows& rows, const float* x, size_t width);
     [[nodiscard]] Input inputOf(const ExpertRows& rows, const float* x, size_t width) const;
-    void forEachExpert(const std::function<void(const ExpertRows&)>& work);
-    void runExperts(const ExpertsStep& step, const CpuExperts& experts);
+    void forEachExpert(std::span<const ExpertRows> all_rows,
+                       const std::function<void(const ExpertRows&)>& work);
+    void runExperts(const ExpertsStep& step,
+                    const CpuExperts& experts,
+                    std::span<ExpertRows> all_rows);
     void addRouted(const ExpertsStep& step, size_t begin, size_t end);
 
     const BackendShape shape_;
     const Precision precision_;
     const kernels::KernelTable& kernels_;
     ThreadPool pool_;
-    uint64_t resident_bytes_ = 0;
+    ExpertStore expert_store_;
+    uint64_t resident_bytes_ = 0;  ///< of everything else
 
     std::vector<AlignedBuffer<std::byte>> pages_;  ///< by PageId; empty: free
     std::vector<PageId> free_pages_;
 
     // The pass.
+    Result<void> pass_result_;
     size_t n_tokens_ = 0;
     size_t first_pos_ = 0;
     std::vector<PageId> pass_pages_;
@@ -207,6 +217,7 @@ class CpuBackend final : public Backend {
     std::vector<size_t> pair_row_;       ///< where a pair's row stands among the gathered ones
     std::vector<size_t> row_token_;      ///< the token of a gathered row
     std::vector<ExpertRows> expert_rows_;
+    std::vector<size_t> row_experts_;  ///< the experts of expert_rows_
     size_t n_chosen_tokens_ = 0;
     AlignedBuffer<float> gathered_;     ///< [max_tokens * n_experts_used, dim], then the results
     AlignedBuffer<float> expert_gate_;  ///< [max_tokens * n_experts_used, ff_dim]

@@ -2,7 +2,8 @@
 // The step `experts` on the CPU. In order: the router in f32, the choice by tokens, the rows of
 // each expert gathered and prepared, gate and up of all experts, their activation, down, and the
 // weighted sum by tokens. Each expert that was chosen is read once for all of its tokens; the
-// others are not read.
+// others are not read. Where not all experts fit in memory, those of a step are run in as many
+// groups as it takes.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -63,10 +64,19 @@ void chooseExperts(const float* scores,
 }  // namespace
 
 void CpuBackend::experts(const ExpertsStep& step) {
-    const auto& experts = static_cast<const CpuExperts&>(*step.experts);
+    auto& experts = static_cast<CpuExperts&>(*step.experts);
     route(step, experts);
     groupByExpert(step, experts);
-    runExperts(step, experts);
+    for (size_t done = 0; done < expert_rows_.size();) {
+        const std::span<const size_t> ids = std::span(row_experts_).subspan(done);
+        const Result<size_t> n_ready = expert_store_.prepare(experts, ids);
+        if (!n_ready.has_value()) {
+            pass_result_ = tl::unexpected<Error>(n_ready.error());
+            return;
+        }
+        runExperts(step, experts, std::span(expert_rows_).subspan(done, *n_ready));
+        done += *n_ready;
+    }
     if (step.n_tokens < kSharedRows) {
         addRouted(step, 0, step.n_tokens);
         return;
@@ -125,17 +135,19 @@ void CpuBackend::route(const ExpertsStep& step, const CpuExperts& experts) {
 void CpuBackend::groupByExpert(const ExpertsStep& step, const CpuExperts& experts) {
     const size_t n_used = shape_.n_experts_used;
     const size_t n_pairs = step.n_tokens * n_used;
-    std::vector<size_t> n_rows(experts.gate.size(), 0);
+    std::vector<size_t> n_rows(experts.experts.size(), 0);
     for (const int32_t id : chosen_ids_) {
         ++n_rows[static_cast<size_t>(id)];
     }
     expert_rows_.clear();
-    std::vector<size_t> next(experts.gate.size(), 0);
+    row_experts_.clear();
+    std::vector<size_t> next(experts.experts.size(), 0);
     size_t begin = 0;
     for (size_t expert = 0; expert < n_rows.size(); ++expert) {
         next[expert] = begin;
         if (n_rows[expert] > 0) {
             expert_rows_.push_back({expert, begin, n_rows[expert], {}});
+            row_experts_.push_back(expert);
             begin += n_rows[expert];
         }
     }
@@ -165,7 +177,9 @@ CpuBackend::Input CpuBackend::inputOf(const ExpertRows& rows, const float* x, si
 }
 
 /// Which activations the matrices want, and where those of each expert stand.
-void CpuBackend::placeExpertActivations(std::span<const kernels::WeightType> types, size_t width) {
+void CpuBackend::placeExpertActivations(std::span<const kernels::WeightType> types,
+                                        size_t width,
+                                        std::span<ExpertRows> all_rows) {
     n_activation_types_ = 0;
     if (!fast()) {
         return;
@@ -175,7 +189,7 @@ void CpuBackend::placeExpertActivations(std::span<const kernels::WeightType> typ
     }
     for (size_t i = 0; i < n_activation_types_; ++i) {
         size_t begin = 0;
-        for (ExpertRows& rows : expert_rows_) {
+        for (ExpertRows& rows : all_rows) {
             rows.activation_begin[i] = begin;
             begin +=
                 alignedBytes(kernels_.activation_bytes(activation_types_[i], rows.n_tokens, width));
@@ -184,25 +198,28 @@ void CpuBackend::placeExpertActivations(std::span<const kernels::WeightType> typ
     }
 }
 
-void CpuBackend::forEachExpert(const std::function<void(const ExpertRows&)>& work) {
+void CpuBackend::forEachExpert(std::span<const ExpertRows> all_rows,
+                               const std::function<void(const ExpertRows&)>& work) {
     if (row_token_.size() < kSharedRows) {
-        std::for_each(expert_rows_.begin(), expert_rows_.end(), work);
+        std::for_each(all_rows.begin(), all_rows.end(), work);
         return;
     }
-    pool_.parallelFor(expert_rows_.size(), 1, [&](size_t begin, size_t end, size_t) {
-        for (size_t i = begin; i < end; ++i) {
-            work(expert_rows_[i]);
-        }
+    pool_.parallelFor(all_rows.size(), 1, [&](size_t begin, size_t end, size_t) {
+        std::for_each(all_rows.begin() + static_cast<std::ptrdiff_t>(begin),
+                      all_rows.begin() + static_cast<std::ptrdiff_t>(end), work);
     });
 }
 
-void CpuBackend::runExperts(const ExpertsStep& step, const CpuExperts& experts) {
+void CpuBackend::runExperts(const ExpertsStep& step,
+                            const CpuExperts& experts,
+                            std::span<ExpertRows> all_rows) {
+    const CpuExpert& first = experts.experts.front();  // their shapes and types are equal
     const size_t dim = experts.router.n_cols;
-    const size_t ff_dim = experts.gate.front().view.n_rows;
-    const auto addJobs = [&](const std::vector<CpuMatrix>& matrices, const float* x, size_t width,
+    const size_t ff_dim = first.gate.view.n_rows;
+    const auto addJobs = [&](CpuMatrix CpuExpert::* part, const float* x, size_t width,
                              float* out) {
-        for (const ExpertRows& rows : expert_rows_) {
-            const CpuMatrix& matrix = matrices[rows.expert];
+        for (const ExpertRows& rows : all_rows) {
+            const CpuMatrix& matrix = experts.experts[rows.expert].*part;
             const size_t n_out = matrix.view.n_rows;
             addJob(matrix, {.matrix = &matrix,
                             .input = inputOf(rows, x, width),
@@ -210,10 +227,9 @@ void CpuBackend::runExperts(const ExpertsStep& step, const CpuExperts& experts) 
                             .out_stride = n_out});
         }
     };
-    const kernels::WeightType types[] = {experts.gate.front().view.type,
-                                         experts.up.front().view.type};
-    placeExpertActivations(types, dim);
-    forEachExpert([&](const ExpertRows& rows) {
+    const kernels::WeightType types[] = {first.gate.view.type, first.up.view.type};
+    placeExpertActivations(types, dim, all_rows);
+    forEachExpert(all_rows, [&](const ExpertRows& rows) {
         for (size_t row = rows.begin; row < rows.begin + rows.n_tokens; ++row) {
             std::copy_n(prologue_.data() + row_token_[row] * dim, dim,
                         gathered_.data() + row * dim);
@@ -222,12 +238,12 @@ void CpuBackend::runExperts(const ExpertsStep& step, const CpuExperts& experts) 
     });
     jobs_.clear();
     n_items_ = 0;
-    addJobs(experts.gate, gathered_.data(), dim, expert_gate_.data());
-    addJobs(experts.up, gathered_.data(), dim, expert_up_.data());
+    addJobs(&CpuExpert::gate, gathered_.data(), dim, expert_gate_.data());
+    addJobs(&CpuExpert::up, gathered_.data(), dim, expert_up_.data());
     runJobs();
-    const kernels::WeightType down_type[] = {experts.down.front().view.type};
-    placeExpertActivations(down_type, ff_dim);
-    forEachExpert([&](const ExpertRows& rows) {
+    const kernels::WeightType down_type[] = {first.down.view.type};
+    placeExpertActivations(down_type, ff_dim, all_rows);
+    forEachExpert(all_rows, [&](const ExpertRows& rows) {
         float* gate = expert_gate_.data() + rows.begin * ff_dim;
         activate(step.activation, step.limits, gate, expert_up_.data() + rows.begin * ff_dim, gate,
                  rows.n_tokens * ff_dim);
@@ -236,7 +252,7 @@ void CpuBackend::runExperts(const ExpertsStep& step, const CpuExperts& experts) 
     jobs_.clear();
     n_items_ = 0;
     // The gathered rows have been read: their place takes the results.
-    addJobs(experts.down, expert_gate_.data(), ff_dim, gathered_.data());
+    addJobs(&CpuExpert::down, expert_gate_.data(), ff_dim, gathered_.data());
     runJobs();
 }
 

@@ -70,32 +70,4 @@ Result<std::unique_ptr<CpuLinear>> makeLinear(const LinearView& view,
     return linear;
 }
 
-uint64_t CpuExperts::residentBytes() const {
-    uint64_t bytes = choice_bias.size() * sizeof(float);
-    for (const std::vector<CpuMatrix>* matrices : {&gate, &up, &down}) {
-        for (const CpuMatrix& matrix : *matrices) {
-            bytes += matrix.packed.size();
-        }
-    }
-    return bytes;
-}
-
-Result<std::unique_ptr<CpuExperts>> makeExperts(const ExpertsView& view,
-                                                bool fast,
-                                                const kernels::KernelTable& kernels,
-                                                ThreadPool& pool) {
-    auto experts = std::make_unique<CpuExperts>();
-    experts->router = view.router;
-    experts->choice_bias = view.choice_bias;
-    for (size_t i = 0; i < view.gate.size(); ++i) {
-        CpuMatrix gate = BV_TRY(makeMatrix(view.gate[i], fast, kernels, pool));
-        experts->gate.push_back(std::move(gate));
-        CpuMatrix up = BV_TRY(makeMatrix(view.up[i], fast, kernels, pool));
-        experts->up.push_back(std::move(up));
-        CpuMatrix down = BV_TRY(makeMatrix(view.down[i], fast, kernels, pool));
-        experts->down.push_back(std::move(down));
-    }
-    return experts;
-}
-
 }  // namespace belvedere::inference

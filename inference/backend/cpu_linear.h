@@ -4,6 +4,7 @@
 // Weights as the CPU backend keeps them. Private to inference/backend. Immutable once made: any
 // thread.
 
+#include <array>
 #include <memory>
 #include <vector>
 
@@ -42,16 +43,22 @@ class CpuLinear : public DeviceLinear {
     [[nodiscard]] uint64_t residentBytes() const;
 };
 
-/// A router, read as it is, and the matrices of its experts.
+struct CpuExpert {
+    CpuMatrix gate;
+    CpuMatrix up;
+    CpuMatrix down;
+    bool is_ready = false;   ///< else its matrices must be packed before use
+    uint64_t last_used = 0;  ///< as the ExpertStore counts
+
+    [[nodiscard]] std::array<CpuMatrix*, 3> matrices() { return {&gate, &up, &down}; }
+};
+
+/// A router, read as it is, and its experts.
 class CpuExperts : public DeviceExperts {
   public:
     MatrixView router;  ///< [n_experts, dim]
     std::vector<float> choice_bias;
-    std::vector<CpuMatrix> gate;
-    std::vector<CpuMatrix> up;
-    std::vector<CpuMatrix> down;
-
-    [[nodiscard]] uint64_t residentBytes() const;
+    std::vector<CpuExpert> experts;
 };
 
 class CpuVector : public DeviceVector {
@@ -75,10 +82,6 @@ class CpuBuffer : public DeviceBuffer {
                                            bool fast,
                                            const kernels::KernelTable& kernels,
                                            ThreadPool& pool);
-[[nodiscard]] Result<std::unique_ptr<CpuExperts>> makeExperts(const ExpertsView& view,
-                                                              bool fast,
-                                                              const kernels::KernelTable& kernels,
-                                                              ThreadPool& pool);
 [[nodiscard]] Result<std::unique_ptr<CpuLinear>> makeLinear(const LinearView& view,
                                                             bool fast,
                                                             const kernels::KernelTable& kernels,

@@ -205,9 +205,11 @@ Result<std::unique_ptr<Model>> Model::load(const LoadRequest& request,
     model->kernels_ = options.kernels != nullptr ? options.kernels : &kernels::active();
     const size_t n_threads =
         options.n_threads > 0 ? options.n_threads : std::max<size_t>(1, kernels::cpuInfo().n_cores);
-    model->backend_ = BV_TRY(CpuBackend::create(
-        Decoder::backendShape(config, divisors, cache, info.context_tokens, max_tokens),
-        exact ? Precision::Exact : Precision::Fast, *model->kernels_, n_threads));
+    BackendShape shape =
+        Decoder::backendShape(config, divisors, cache, info.context_tokens, max_tokens);
+    shape.expert_budget_bytes = options.expert_budget_bytes;
+    model->backend_ = BV_TRY(CpuBackend::create(shape, exact ? Precision::Exact : Precision::Fast,
+                                                *model->kernels_, n_threads));
     report(0.05, "reading tensors");
     ModelWeights weights = BV_TRY(loadWeights(
         model->file_, model->adapters_, config, *model->backend_,

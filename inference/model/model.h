@@ -27,6 +27,7 @@ struct ModelOptions {
     size_t n_threads = 0;       ///< 0: one per core this process may use
     size_t context_tokens = 0;  ///< 0: the model's own window, or what fits this machine
     size_t max_pass_tokens = 512;
+    uint64_t expert_budget_bytes = 0;               ///< BackendShape::expert_budget_bytes
     const kernels::KernelTable* kernels = nullptr;  ///< nullptr: kernels::active()
 };
 
