@@ -23,7 +23,6 @@
 
 #include "inference/cache/kv_cache.h"
 #include "inference/chat/fallback.h"
-#include "inference/format/gguf_vocabulary.h"
 #include "inference/generation.h"
 #include "inference/model/model.h"
 #include "inference/prompt_builder.h"
@@ -46,14 +45,9 @@ std::vector<TokenId> unusedTokens(const Tokenizer& tokenizer, size_t n_rows) {
     return ids;
 }
 
-Result<ChatTemplate> chatTemplateOf(const GgufFile& file) {
-    const std::optional<std::string_view> source =
-        BV_TRY(file.findString("tokenizer.chat_template"));
-    if (!source) {
-        return fallbackTemplate();
-    }
-    return ChatTemplate::compile(*source, {},
-                                 fmt::format("tokenizer.chat_template of {}", file.name()));
+Result<ChatTemplate> chatTemplateOf(const ModelSource& source) {
+    const std::optional<TemplateText> text = BV_TRY(source.chatTemplate());
+    return text ? ChatTemplate::compile(text->text, {}, text->name) : fallbackTemplate();
 }
 
 class EngineImpl final : public Engine {
@@ -245,7 +239,7 @@ Result<std::unique_ptr<Engine>> Engine::load(const LoadRequest& request,
     options.max_pass_tokens = config.prefill_chunk;
     std::unique_ptr<Model> model = BV_TRY(Model::load(request, options, progress, stop));
     Result<std::unique_ptr<Tokenizer>> created =
-        Tokenizer::create(BV_TRY(vocabularyFromGguf(model->file())));
+        Tokenizer::create(BV_TRY(model->source().vocabulary()));
     if (!created.has_value()) {
         return failWithContext(std::move(created).error(), request.model_path);
     }
@@ -254,7 +248,7 @@ Result<std::unique_ptr<Engine>> Engine::load(const LoadRequest& request,
         return fail(ErrorCode::Corrupt, "{}: {} tokens, but the embedding has {} rows",
                     request.model_path, tokenizer->vocabSize(), model->config().vocab_size);
     }
-    Result<ChatTemplate> chat_template = chatTemplateOf(model->file());
+    Result<ChatTemplate> chat_template = chatTemplateOf(model->source());
     ModelInfo& info = model->info();
     if (!chat_template.has_value()) {
         info.notices.push_back(

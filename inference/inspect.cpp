@@ -2,54 +2,27 @@
 #include "inference/inspect.h"
 
 #include <algorithm>
-#include <cstring>
 #include <filesystem>
 
 #include "inference/cache/kv_cache.h"
-#include "inference/format/gguf.h"
-#include "inference/format/gguf_vocabulary.h"
 #include "inference/format/safetensors.h"
+#include "inference/model/checkpoint_tokenizer.h"
 #include "inference/model/model.h"
-#include "inference/tokenizer/tokenizer_json.h"
 #include "kernels/cuda/cuda_kernels.h"
 #include "kernels/kernels.h"
 
 namespace belvedere::inference {
 namespace {
 
-constexpr size_t kMaxTokenizerJsonBytes = size_t{256} << 20;
 constexpr size_t kDefaultChunk = 512;
 
-bool isGguf(std::span<const std::byte> bytes) {
-    return bytes.size() >= 4 && std::memcmp(bytes.data(), "GGUF", 4) == 0;
-}
-
-Result<std::string> readText(const MappedFile& file) {
-    if (file.bytes().size() > kMaxTokenizerJsonBytes) {
-        return fail(ErrorCode::Corrupt, "{}: {} bytes are too many for a tokenizer", file.path(),
-                    file.bytes().size());
-    }
-    return std::string(reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size());
-}
-
+/// Of a model, or of a tokenizer.json by itself and the tokenizer_config.json beside it.
 Result<VocabularyData> vocabularyOf(const std::string& path) {
-    const std::unique_ptr<MappedFile> file = BV_TRY(MappedFile::open(path));
-    if (isGguf(file->bytes())) {
-        return vocabularyFromGguf(BV_TRY(GgufFile::open(path)));
+    if (std::filesystem::path(path).extension() != ".json") {
+        return BV_TRY(openModel(path))->vocabulary();
     }
-    const std::string json = BV_TRY(readText(*file));
-    std::string config;
-    const std::filesystem::path beside =
-        std::filesystem::path(path).parent_path() / "tokenizer_config.json";
-    std::error_code error;
-    if (std::filesystem::exists(beside, error)) {
-        config = BV_TRY(readText(*BV_TRY(MappedFile::open(beside.string()))));
-    }
-    Result<VocabularyData> data = fromTokenizerJson(json, config);
-    if (!data.has_value()) {
-        return failWithContext(std::move(data).error(), path);
-    }
-    return data;
+    const std::filesystem::path file(path);
+    return vocabularyFromTokenizerJson(file, file.parent_path() / "tokenizer_config.json");
 }
 
 Result<void> checkIds(const LogitsRequest& request, const ModelInfo& info) {
@@ -110,20 +83,18 @@ Result<std::unique_ptr<Tokenizer>> loadTokenizer(const std::string& path) {
 }
 
 Result<std::string> readChatTemplate(const std::string& path) {
-    const GgufFile file = BV_TRY(GgufFile::open(path));
-    const std::optional<std::string_view> source =
-        BV_TRY(file.findString("tokenizer.chat_template"));
-    if (!source) {
+    const std::optional<TemplateText> text = BV_TRY(BV_TRY(openModel(path))->chatTemplate());
+    if (!text) {
         return fail(ErrorCode::NotFound, "{}: the model carries no chat template", path);
     }
-    return std::string(*source);
+    return text->text;
 }
 
 Result<ModelInfo> inspectModel(const std::string& path) {
-    const GgufFile file = BV_TRY(GgufFile::open(path));
-    const ModelConfig config = BV_TRY(modelConfigFromGguf(file));
-    BV_TRY(checkTensors(file, AdapterSet(), config));
-    ModelInfo info = describeFile(file);
+    const std::unique_ptr<ModelSource> source = BV_TRY(openModel(path));
+    const ModelConfig config = BV_TRY(source->config({}));
+    BV_TRY(checkTensors(*source, AdapterSet(), config));
+    ModelInfo info = describeSource(*source);
     info.context_tokens = config.context_tokens;
     info.trained_context_tokens = config.context_tokens;
     info.vocab_size = config.vocab_size;

@@ -31,7 +31,7 @@ Result<GgufFile> GgufFile::parse(std::span<const std::byte> bytes,
     return file;
 }
 
-const GgufTensor* GgufFile::findTensor(std::string_view name) const {
+const ModelTensor* GgufFile::findTensor(std::string_view name) const {
     const auto found = tensor_index_.find(name);
     return found == tensor_index_.end() ? nullptr : &tensors_[found->second];
 }

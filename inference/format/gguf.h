@@ -14,7 +14,6 @@
 //     const GgufFile file = BV_TRY(GgufFile::open("model.gguf"));
 //     const uint64_t n_layers = BV_TRY(file.requiredUint("llama.block_count"));
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -27,7 +26,7 @@
 #include <vector>
 
 #include "inference/format/mapped_file.h"
-#include "inference/format/tensor_types.h"
+#include "inference/format/model_tensor.h"
 #include "kernels/base/result.h"
 
 namespace belvedere::inference {
@@ -75,16 +74,6 @@ struct GgufValue {
     std::variant<uint64_t, int64_t, double, bool, std::string_view, GgufArray> value;
 };
 
-struct GgufTensor {
-    std::string_view name;
-    const TensorTypeInfo* type = nullptr;
-    size_t n_dims = 0;
-    std::array<uint64_t, 4> dims = {1, 1, 1, 1};  ///< fastest first; the missing ones are 1
-    std::span<const std::byte> bytes;
-
-    [[nodiscard]] uint64_t elementCount() const { return dims[0] * dims[1] * dims[2] * dims[3]; }
-};
-
 class GgufFile {
   public:
     /// Errors: NotFound, Io, Corrupt, Unsupported (version, byte order, split file); the message
@@ -104,9 +93,9 @@ class GgufFile {
 
     [[nodiscard]] uint64_t fileBytes() const { return file_bytes_; }
 
-    [[nodiscard]] const std::vector<GgufTensor>& tensors() const { return tensors_; }
+    [[nodiscard]] const std::vector<ModelTensor>& tensors() const { return tensors_; }
 
-    [[nodiscard]] const GgufTensor* findTensor(std::string_view name) const;
+    [[nodiscard]] const ModelTensor* findTensor(std::string_view name) const;
 
     /// In file order.
     [[nodiscard]] const std::vector<std::string_view>& keys() const { return keys_; }
@@ -138,7 +127,7 @@ class GgufFile {
     uint64_t file_bytes_ = 0;
     std::vector<std::string_view> keys_;
     std::unordered_map<std::string_view, GgufValue> values_;
-    std::vector<GgufTensor> tensors_;
+    std::vector<ModelTensor> tensors_;
     std::unordered_map<std::string_view, size_t> tensor_index_;
 };
 

@@ -256,7 +256,7 @@ Result<void> GgufReader::readTensorInfos() {
 }
 
 Result<void> GgufReader::readTensorInfo(uint64_t index) {
-    GgufTensor tensor;
+    ModelTensor tensor;
     tensor.name = BV_TRY(readString("a tensor name", kMaxNameBytes));
     if (tensor.name.empty() || tensor.name.find('\0') != std::string_view::npos) {
         return fail(ErrorCode::Corrupt, "the name of tensor {} is empty or holds a zero byte",
@@ -317,7 +317,7 @@ Result<void> GgufReader::placeTensors() {
     }
     const uint64_t data_bytes = bytes_.size() - *data_begin;
     for (size_t i = 0; i < placed_.size(); ++i) {
-        GgufTensor& tensor = file_.tensors_[i];
+        ModelTensor& tensor = file_.tensors_[i];
         const PlacedTensor& placed = placed_[i];
         if (placed.offset % alignment_ != 0) {
             return fail(ErrorCode::Corrupt,

@@ -4,11 +4,9 @@
 #include <algorithm>
 #include <cstring>
 #include <optional>
-#include <set>
-
-#include <nlohmann/json.hpp>
 
 #include "inference/format/byte_cursor.h"
+#include "inference/format/unique_json.h"
 
 namespace belvedere::inference {
 namespace {
@@ -40,40 +38,6 @@ std::optional<uint64_t> dtypeBits(std::string_view name) {
         }
     }
     return std::nullopt;
-}
-
-/// Refuses what a plain parse would let pass: a key given twice, deep nesting.
-Result<Json> parseHeader(std::string_view text) {
-    std::vector<std::set<std::string>> keys;
-    std::string repeated;
-    bool too_deep = false;
-    const auto watch = [&](int depth, Json::parse_event_t event, Json& parsed) {
-        too_deep = too_deep || depth > kMaxDepth;
-        if (event == Json::parse_event_t::object_start) {
-            keys.emplace_back();
-        } else if (event == Json::parse_event_t::object_end) {
-            keys.pop_back();
-        } else if (event == Json::parse_event_t::key &&
-                   !keys.back().insert(parsed.get<std::string>()).second) {
-            repeated = parsed.get<std::string>();
-        }
-        return !too_deep && repeated.empty();
-    };
-    Json header = Json::parse(text, watch, false);
-    if (too_deep) {
-        return fail(ErrorCode::Corrupt, "the header is nested deeper than {}", kMaxDepth);
-    }
-    if (!repeated.empty()) {
-        return fail(ErrorCode::Corrupt, "the header has the key \"{}\" twice",
-                    repeated.substr(0, 80));
-    }
-    if (!header.is_object()) {
-        return fail(ErrorCode::Corrupt, "the header is no JSON object");
-    }
-    if (header.size() > kMaxEntries) {
-        return fail(ErrorCode::Corrupt, "the header has {} entries", header.size());
-    }
-    return header;
 }
 
 Result<std::vector<uint64_t>> readUints(const Json& entry,
@@ -153,7 +117,10 @@ Result<std::string_view> headerText(std::span<const std::byte> bytes) {
 }
 
 Result<std::vector<Placed>> readEntries(std::string_view text) {
-    const Json header = BV_TRY(parseHeader(text));
+    const Json header = BV_TRY(parseUniqueJson(text, "the header", kMaxDepth));
+    if (header.size() > kMaxEntries) {
+        return fail(ErrorCode::Corrupt, "the header has {} entries", header.size());
+    }
     std::vector<Placed> entries;
     for (const auto& [name, json] : header.items()) {
         if (name != "__metadata__") {

@@ -39,6 +39,11 @@ class SafetensorsFile {
     [[nodiscard]] static Result<SafetensorsFile> parse(std::span<const std::byte> bytes,
                                                        const std::string& name);
 
+    [[nodiscard]] const std::string& name() const { return name_; }
+
+    /// nullptr for parse().
+    [[nodiscard]] const MappedFile* mapping() const { return mapping_.get(); }
+
     /// In the order of their data.
     [[nodiscard]] const std::vector<SafetensorsEntry>& entries() const { return entries_; }
 

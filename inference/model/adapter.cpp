@@ -32,17 +32,17 @@ std::optional<size_t> indexedLayer(std::string_view name) {
     return layer;
 }
 
-bool isMatrix(const GgufTensor& tensor) {
+bool isMatrix(const ModelTensor& tensor) {
     return tensor.dims[2] == 1 && tensor.dims[3] == 1;
 }
 
-std::string shapeText(const GgufTensor& tensor) {
+std::string shapeText(const ModelTensor& tensor) {
     return fmt::format("{} x {}", tensor.dims[0], tensor.dims[1]);
 }
 
 }  // namespace
 
-Result<void> AdapterSet::add(const std::string& path, float scale, const GgufFile& base) {
+Result<void> AdapterSet::add(const std::string& path, float scale, const ModelSource& base) {
     if (!std::isfinite(scale)) {
         return fail(ErrorCode::InvalidArgument, "{}: the adapter's scale {} is no number", path,
                     scale);
@@ -56,7 +56,7 @@ Result<void> AdapterSet::add(const std::string& path, float scale, const GgufFil
                     type.substr(0, 32), adapter_type.substr(0, 32));
     }
     const auto architecture = BV_TRY(file->requiredString("general.architecture"));
-    const auto base_architecture = BV_TRY(base.requiredString("general.architecture"));
+    const std::string base_architecture = BV_TRY(base.architecture());
     if (architecture != base_architecture) {
         return fail(ErrorCode::InvalidArgument, "{}: an adapter for \"{}\", but {} is \"{}\"", path,
                     architecture.substr(0, 64), base.name(), base_architecture.substr(0, 64));
@@ -68,7 +68,7 @@ Result<void> AdapterSet::add(const std::string& path, float scale, const GgufFil
                     path);
     }
     overrides_.msa = msa ? msa : overrides_.msa;
-    for (const GgufTensor& tensor : file->tensors()) {
+    for (const ModelTensor& tensor : file->tensors()) {
         BV_TRY(addTensor(*file, tensor, scale, base));
     }
     files_.push_back(std::move(file));
@@ -107,9 +107,9 @@ Result<void> AdapterSet::addMetadata(const GgufFile& file, std::string_view arch
 }
 
 Result<void> AdapterSet::addTensor(const GgufFile& file,
-                                   const GgufTensor& tensor,
+                                   const ModelTensor& tensor,
                                    float scale,
-                                   const GgufFile& base) {
+                                   const ModelSource& base) {
     if (tensor.name.ends_with(kSuffixA)) {
         return addPair(file, tensor, scale, base);
     }
@@ -121,7 +121,7 @@ Result<void> AdapterSet::addTensor(const GgufFile& file,
         }
         return {};
     }
-    const GgufTensor* original = base.findTensor(tensor.name);
+    const ModelTensor* original = base.find(tensor.name);
     const std::optional<size_t> layer = indexedLayer(tensor.name);
     if (layer && original == nullptr) {
         std::vector<size_t>& layers = overrides_.msa_layers;
@@ -142,7 +142,7 @@ Result<void> AdapterSet::addTensor(const GgufFile& file,
     return addWhole(file, tensor);
 }
 
-Result<void> AdapterSet::addWhole(const GgufFile& file, const GgufTensor& tensor) {
+Result<void> AdapterSet::addWhole(const GgufFile& file, const ModelTensor& tensor) {
     if (!replaced_.emplace(tensor.name, &tensor).second) {
         return fail(ErrorCode::InvalidArgument, "{}: {} is already replaced by another adapter",
                     file.name(), tensor.name);
@@ -151,15 +151,15 @@ Result<void> AdapterSet::addWhole(const GgufFile& file, const GgufTensor& tensor
 }
 
 Result<void> AdapterSet::addPair(const GgufFile& file,
-                                 const GgufTensor& a,
+                                 const ModelTensor& a,
                                  float scale,
-                                 const GgufFile& base) {
+                                 const ModelSource& base) {
     const std::string_view name = a.name.substr(0, a.name.size() - kSuffixA.size());
-    const GgufTensor* b = file.findTensor(fmt::format("{}{}", name, kSuffixB));
+    const ModelTensor* b = file.findTensor(fmt::format("{}{}", name, kSuffixB));
     if (b == nullptr) {
         return fail(ErrorCode::Corrupt, "{}: {} has no lora_b beside it", file.name(), a.name);
     }
-    const GgufTensor* target = base.findTensor(name);
+    const ModelTensor* target = base.find(name);
     // The rows of an embedding are looked up, not multiplied.
     if (target == nullptr || !name.starts_with("blk.") || target->n_dims != 2) {
         return fail(ErrorCode::InvalidArgument, "{}: {} changes no matrix of a layer of {}",
@@ -182,9 +182,9 @@ Result<void> AdapterSet::addPair(const GgufFile& file,
     return {};
 }
 
-const GgufTensor* AdapterSet::find(const GgufFile& base, std::string_view name) const {
+const ModelTensor* AdapterSet::find(const ModelSource& base, std::string_view name) const {
     const auto found = replaced_.find(name);
-    return found != replaced_.end() ? found->second : base.findTensor(name);
+    return found != replaced_.end() ? found->second : base.find(name);
 }
 
 std::span<const LoraPair> AdapterSet::pairsOf(std::string_view name) const {

@@ -16,13 +16,14 @@
 
 #include "inference/format/gguf.h"
 #include "inference/model/model_config.h"
+#include "inference/model/model_source.h"
 #include "kernels/base/result.h"
 
 namespace belvedere::inference {
 
 struct LoraPair {
-    const GgufTensor* a = nullptr;
-    const GgufTensor* b = nullptr;
+    const ModelTensor* a = nullptr;
+    const ModelTensor* b = nullptr;
     float scale = 1.0F;  ///< user's scale times alpha / rank
 };
 
@@ -31,13 +32,13 @@ class AdapterSet {
   public:
     /// Opens and adds one. Errors: those of GgufFile::open; Corrupt; Unsupported; InvalidArgument
     /// where it does not fit the base, or replaces what an earlier one replaces.
-    [[nodiscard]] Result<void> add(const std::string& path, float scale, const GgufFile& base);
+    [[nodiscard]] Result<void> add(const std::string& path, float scale, const ModelSource& base);
 
     [[nodiscard]] const ConfigOverrides& overrides() const { return overrides_; }
 
     /// The base's tensor, or what an adapter puts in its place or adds; nullptr where there is
     /// none.
-    [[nodiscard]] const GgufTensor* find(const GgufFile& base, std::string_view name) const;
+    [[nodiscard]] const ModelTensor* find(const ModelSource& base, std::string_view name) const;
 
     /// Low-rank parts of the matrix `name`, in the order of the adapters.
     [[nodiscard]] std::span<const LoraPair> pairsOf(std::string_view name) const;
@@ -51,18 +52,18 @@ class AdapterSet {
   private:
     [[nodiscard]] Result<void> addMetadata(const GgufFile& file, std::string_view architecture);
     [[nodiscard]] Result<void> addTensor(const GgufFile& file,
-                                         const GgufTensor& tensor,
+                                         const ModelTensor& tensor,
                                          float scale,
-                                         const GgufFile& base);
+                                         const ModelSource& base);
     /// A tensor that takes the place of the base's, or stands beside it.
-    [[nodiscard]] Result<void> addWhole(const GgufFile& file, const GgufTensor& tensor);
+    [[nodiscard]] Result<void> addWhole(const GgufFile& file, const ModelTensor& tensor);
     [[nodiscard]] Result<void> addPair(const GgufFile& file,
-                                       const GgufTensor& a,
+                                       const ModelTensor& a,
                                        float scale,
-                                       const GgufFile& base);
+                                       const ModelSource& base);
 
     std::vector<std::unique_ptr<GgufFile>> files_;
-    std::unordered_map<std::string_view, const GgufTensor*> replaced_;
+    std::unordered_map<std::string_view, const ModelTensor*> replaced_;
     std::unordered_map<std::string_view, std::vector<LoraPair>> pairs_;
     ConfigOverrides overrides_;
     uint64_t n_parameters_ = 0;

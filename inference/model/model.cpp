@@ -25,9 +25,9 @@ double gib(uint64_t bytes) {
 }
 
 /// "Q4_1 (210), F32 (61), Q8_0 (1)": most frequent first.
-std::string weightTypes(const GgufFile& file) {
+std::string weightTypes(const ModelSource& source) {
     std::map<std::string, size_t> counts;
-    for (const GgufTensor& tensor : file.tensors()) {
+    for (const ModelTensor& tensor : source.tensors()) {
         ++counts[tensor.type->name];
     }
     std::vector<std::pair<std::string, size_t>> order(counts.begin(), counts.end());
@@ -88,6 +88,17 @@ void addAttentionNotices(const ModelConfig& config,
     }
 }
 
+/// An adapter in GGUF changes the rows of q and k in the order of GGUF.
+Result<void> checkAdapterRows(const LoadRequest& request, const ModelConfig& config) {
+    if (!request.adapters.empty() && config.rope.pairing != config.family->rope) {
+        return fail(ErrorCode::InvalidArgument,
+                    "{}: made for the GGUF of the model: in {} the rows of q and k stand in "
+                    "another order",
+                    request.adapters[0].path, request.model_path);
+    }
+    return {};
+}
+
 /// The window: what was asked for, else the model's own; never more than the memory of this machine
 /// can cache.
 Result<size_t> chooseContext(const std::string& path,
@@ -137,23 +148,23 @@ uint64_t cacheBytesPerToken(const ModelConfig& config, const CacheTypes& types) 
     return bytes;
 }
 
-ModelInfo describeFile(const GgufFile& file) {
+ModelInfo describeSource(const ModelSource& source) {
     ModelInfo info;
-    info.path = file.name();
-    const auto name = file.findString("general.name");
-    info.name = name.has_value() && *name ? std::string(**name)
-                                          : std::filesystem::path(file.name()).filename().string();
-    const auto architecture = file.findString("general.architecture");
-    info.architecture =
-        architecture.has_value() && *architecture ? std::string(**architecture) : "";
-    info.weight_types = weightTypes(file);
-    info.file_bytes = file.fileBytes();
-    for (const GgufTensor& tensor : file.tensors()) {
+    info.path = source.name();
+    info.name = source.title();
+    if (info.name.empty()) {
+        info.name = std::filesystem::path(source.name()).filename().string();
+    }
+    info.architecture = source.architecture().value_or(std::string());
+    info.weight_types = weightTypes(source);
+    info.file_bytes = source.fileBytes();
+    for (const ModelTensor& tensor : source.tensors()) {
         info.n_parameters += tensor.elementCount();
     }
-    const auto chat_template = file.findString("tokenizer.chat_template");
+    const auto chat_template = source.chatTemplate();
     info.chat_template =
         chat_template.has_value() && *chat_template ? "from the model file" : "built-in ChatML";
+    info.notices = source.notices();
     return info;
 }
 
@@ -167,12 +178,13 @@ Result<std::unique_ptr<Model>> Model::load(const LoadRequest& request,
         }
     };
     report(0.0, "reading the header");
-    GgufFile file = BV_TRY(GgufFile::open(request.model_path));
-    std::unique_ptr<Model> model(new Model(std::move(file)));
+    std::unique_ptr<Model> model(new Model(BV_TRY(openModel(request.model_path))));
+    const ModelSource& source = *model->source_;
     for (const AdapterFile& adapter : request.adapters) {
-        BV_TRY(model->adapters_.add(adapter.path, adapter.scale, model->file_));
+        BV_TRY(model->adapters_.add(adapter.path, adapter.scale, source));
     }
-    model->config_ = BV_TRY(modelConfigFromGguf(model->file_, model->adapters_.overrides()));
+    model->config_ = BV_TRY(source.config(model->adapters_.overrides()));
+    BV_TRY(checkAdapterRows(request, model->config_));
     std::vector<size_t> indexed = msaLayers(model->config_);
     if (options.attention == Attention::Dense) {
         for (LayerConfig& layer : model->config_.layers) {
@@ -180,13 +192,13 @@ Result<std::unique_ptr<Model>> Model::load(const LoadRequest& request,
         }
     }
     const ModelConfig& config = model->config_;
-    BV_TRY(checkTensors(model->file_, model->adapters_, config));
+    BV_TRY(checkTensors(source, model->adapters_, config));
 
     const bool exact = options.compute == Compute::Exact;
     const CacheTypes cache = {exact ? kernels::CacheType::F32 : options.cache_type,
                               exact ? kernels::CacheType::F32 : options.index_cache_type};
     ModelInfo& info = model->info_;
-    info = describeFile(model->file_);
+    info = describeSource(source);
     info.adapters = request.adapters;
     info.n_parameters += model->adapters_.parameterCount();
     info.cache_bytes_per_token = cacheBytesPerToken(config, cache);
@@ -200,8 +212,7 @@ Result<std::unique_ptr<Model>> Model::load(const LoadRequest& request,
 
     const size_t max_tokens =
         std::max<size_t>(1, std::min(options.max_pass_tokens, info.context_tokens));
-    const std::vector<float> divisors =
-        BV_TRY(ropeDivisors(model->file_, model->adapters_, config));
+    const std::vector<float> divisors = BV_TRY(ropeDivisors(source, model->adapters_, config));
     model->kernels_ = options.kernels != nullptr ? options.kernels : &kernels::active();
     const size_t n_threads =
         options.n_threads > 0 ? options.n_threads : std::max<size_t>(1, kernels::cpuInfo().n_cores);
@@ -212,7 +223,7 @@ Result<std::unique_ptr<Model>> Model::load(const LoadRequest& request,
                                                 *model->kernels_, n_threads));
     report(0.05, "reading tensors");
     ModelWeights weights = BV_TRY(loadWeights(
-        model->file_, model->adapters_, config, *model->backend_,
+        source, model->adapters_, config, *model->backend_,
         [&](double fraction) { report(0.05 + 0.9 * fraction, "reading tensors"); }, stop));
     model->decoder_ =
         BV_TRY(Decoder::create(config, std::move(weights), *model->backend_, max_tokens));
@@ -224,7 +235,7 @@ Result<std::unique_ptr<Model>> Model::load(const LoadRequest& request,
 }
 
 Result<void> Model::checkWhole() const {
-    BV_TRY(file_.mapping()->checkWhole());
+    BV_TRY(source_->checkWhole());
     return adapters_.checkWhole();
 }
 

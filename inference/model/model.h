@@ -11,10 +11,10 @@
 
 #include "inference/backend/backend.h"
 #include "inference/engine.h"
-#include "inference/format/gguf.h"
 #include "inference/model/adapter.h"
 #include "inference/model/decoder.h"
 #include "inference/model/model_config.h"
+#include "inference/model/model_source.h"
 #include "kernels/kernels.h"
 
 namespace belvedere::inference {
@@ -39,7 +39,7 @@ class Model {
                                                              const LoadProgress& progress,
                                                              const std::stop_token& stop);
 
-    [[nodiscard]] const GgufFile& file() const { return file_; }
+    [[nodiscard]] const ModelSource& source() const { return *source_; }
 
     [[nodiscard]] const ModelConfig& config() const { return config_; }
 
@@ -58,9 +58,9 @@ class Model {
     [[nodiscard]] Result<void> checkWhole() const;
 
   private:
-    explicit Model(GgufFile file) : file_(std::move(file)) {}
+    explicit Model(std::unique_ptr<ModelSource> source) : source_(std::move(source)) {}
 
-    GgufFile file_;
+    std::unique_ptr<ModelSource> source_;
     AdapterSet adapters_;
     ModelConfig config_;
     ModelInfo info_;
@@ -69,8 +69,8 @@ class Model {
     std::unique_ptr<Decoder> decoder_;  // after backend_: its memory goes first
 };
 
-/// Facts from the header alone.
-[[nodiscard]] ModelInfo describeFile(const GgufFile& file);
+/// Facts from the headers alone.
+[[nodiscard]] ModelInfo describeSource(const ModelSource& source);
 
 /// Bytes of K, V and index keys that one token takes in all layers.
 [[nodiscard]] uint64_t cacheBytesPerToken(const ModelConfig& config, const CacheTypes& types);

@@ -2,8 +2,8 @@
 #pragma once
 
 // What a decoder is, as a value: families differ in these numbers and in the table of
-// model_config.cpp, never in code. Read from GGUF metadata and checked; tensor shapes are checked
-// against it in weights.cpp. A plain value: any thread.
+// model_config.cpp, never in code. Read from a GGUF's metadata or a checkpoint's config.json and
+// checked; tensor shapes are checked against it in weights.cpp. A plain value: any thread.
 
 #include <cstddef>
 #include <optional>
@@ -12,13 +12,12 @@
 #include <string_view>
 #include <vector>
 
-#include "inference/format/gguf.h"
 #include "kernels/base/result.h"
 
 namespace belvedere::inference {
 
-/// Which elements of a head turn together. Llama's converter reorders the rows of q and k for
-/// Adjacent.
+/// Which elements of a head turn together. Llama's converter to GGUF reorders the rows of q and k
+/// for Adjacent; checkpoints are HalfSplit throughout.
 enum class RopePairing { Adjacent, HalfSplit };
 
 /// Msa: the layer has an index branch that chooses the blocks it attends to.
@@ -37,7 +36,7 @@ enum class RouterKind { Softmax, Sigmoid };
 /// What a family's files must have beyond the common tensors.
 struct FamilyTraits {
     std::string_view architecture;  ///< general.architecture, also the prefix of its keys
-    RopePairing rope;
+    RopePairing rope;               ///< of its GGUF files
     bool needs_qkv_bias;
     QkNorm qk_norm;
     Activation activation = Activation::SwiGlu;
@@ -46,6 +45,10 @@ struct FamilyTraits {
 
 /// Every family this decoder runs.
 [[nodiscard]] std::span<const FamilyTraits> families();
+
+/// Errors: Unsupported with the supported ones; `file` stands in the message.
+[[nodiscard]] Result<const FamilyTraits*> findFamily(const std::string& file,
+                                                     std::string_view architecture);
 
 struct LayerConfig {
     AttentionKind attention = AttentionKind::Dense;
@@ -73,8 +76,8 @@ struct MoeConfig {
     float scale = 1.0F;            ///< of the routed part, whose weights sum to 1
 };
 
-/// Of Activation::SwiGluOai; KernelTable::swiglu_oai has the formula. GGUF does not store them:
-/// MiniMax-M3's values.
+/// Of Activation::SwiGluOai; KernelTable::swiglu_oai has the formula. GGUF does not store them, so
+/// these are MiniMax-M3's values.
 struct SwiGluOaiConfig {
     float alpha = 1.702F;
     float limit = 7.0F;
@@ -83,8 +86,16 @@ struct SwiGluOaiConfig {
 struct RopeConfig {
     RopePairing pairing = RopePairing::Adjacent;
     double freq_base = 10000.0;
-    size_t n_dims = 0;           ///< of a head that are rotated; the rest pass through
-    double linear_factor = 1.0;  ///< positions are divided by it
+    size_t n_dims = 0;            ///< of a head that are rotated; the rest pass through
+    double linear_factor = 1.0;   ///< positions are divided by it
+    std::vector<float> divisors;  ///< of each frequency, or empty; a tensor of that kind goes first
+};
+
+/// Biases that every layer must have.
+struct BiasConfig {
+    bool qkv = false;
+    bool output = false;  ///< of attention
+    bool mlp = false;
 };
 
 struct ModelConfig {
@@ -103,6 +114,7 @@ struct ModelConfig {
     MsaConfig msa;  ///< where some layer is Msa
     MoeConfig moe;  ///< where some layer has Experts
     SwiGluOaiConfig swiglu_oai;
+    BiasConfig biases;
     std::vector<LayerConfig> layers;
 
     [[nodiscard]] bool hasMsa() const;
@@ -117,13 +129,7 @@ struct ConfigOverrides {
     std::vector<size_t> msa_layers;  ///< ascending
 };
 
-/// Errors: Corrupt for missing, absurd or contradicting values, Unsupported for architectures and
-/// features that this decoder lacks; the message names the key.
-[[nodiscard]] Result<ModelConfig> modelConfigFromGguf(const GgufFile& file,
-                                                      const ConfigOverrides& overrides = {});
-
-/// Radians per position of each rotated pair. `divisors` come from rope_freqs.weight (Llama 3), or
-/// are empty.
+/// Radians per position of each rotated pair. `divisors` are Llama 3's, or empty.
 [[nodiscard]] std::vector<float> ropeFrequencies(const RopeConfig& rope,
                                                  std::span<const float> divisors);
 

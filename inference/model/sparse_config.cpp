@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "inference/model/sparse_config.h"
 
+#include "inference/model/config_checks.h"
 #include "kernels/kernels.h"
 
 namespace belvedere::inference {
 namespace {
-
-constexpr uint64_t kMaxExperts = 4096;
-constexpr uint64_t kMaxExpertDim = 1U << 18;
-constexpr uint64_t kMaxBlockTokens = 1024;
 
 // The numbers of GGUF's expert_gating_func.
 constexpr uint64_t kGatingSoftmax = 1;
@@ -37,7 +34,7 @@ Result<size_t> readSharedDim(const KeyReader& keys, const MoeConfig& moe) {
     if (n_shared == 0) {
         return size_t{0};
     }
-    return keys.countOr("expert_shared_feed_forward_length", kMaxExpertDim, n_shared * moe.ff_dim);
+    return keys.countOr("expert_shared_feed_forward_length", kMaxModelDim, n_shared * moe.ff_dim);
 }
 
 }  // namespace
@@ -55,15 +52,7 @@ Result<std::optional<MsaConfig>> readMsaConfig(const GgufFile& file,
     msa.top_k = BV_TRY(keys.count("attention.indexer.top_k", kernels::kMaxTopBlocks));
     msa.n_local = BV_TRY(keys.countOr("attention.indexer.local_blocks", kernels::kMaxTopBlocks, 1));
     msa.n_init = BV_TRY(keys.countOrNone("attention.indexer.init_blocks", kernels::kMaxTopBlocks));
-    if (msa.n_local + msa.n_init > msa.top_k) {
-        return fail(ErrorCode::Corrupt, "{}: {} initial and {} local blocks of {} in all",
-                    file.name(), msa.n_init, msa.n_local, msa.top_k);
-    }
-    if (kernels::kPageTokens % msa.block_tokens != 0 &&
-        msa.block_tokens % kernels::kPageTokens != 0) {
-        return fail(ErrorCode::Unsupported, "{}: blocks of {} tokens do not fit pages of {}",
-                    file.name(), msa.block_tokens, kernels::kPageTokens);
-    }
+    BV_TRY(checkMsa(file.name(), msa));
     return std::optional<MsaConfig>(msa);
 }
 
@@ -71,7 +60,7 @@ Result<void> readExperts(const GgufFile& file, const KeyReader& keys, ModelConfi
     MoeConfig& moe = config.moe;
     moe.n_experts = BV_TRY(keys.count("expert_count", kMaxExperts));
     moe.n_used = BV_TRY(keys.count("expert_used_count", moe.n_experts));
-    moe.ff_dim = BV_TRY(keys.count("expert_feed_forward_length", kMaxExpertDim));
+    moe.ff_dim = BV_TRY(keys.count("expert_feed_forward_length", kMaxModelDim));
     moe.router = BV_TRY(readRouter(file, keys, config));
     moe.has_choice_bias = moe.router == RouterKind::Sigmoid;
     moe.shared_ff_dim = BV_TRY(readSharedDim(keys, moe));
@@ -81,10 +70,7 @@ Result<void> readExperts(const GgufFile& file, const KeyReader& keys, ModelConfi
                     file.name(), norm);
     }
     const double scale = BV_TRY(keys.floatOr("expert_weights_scale", 1.0));
-    if (!(scale > 0.0 && scale < 1e6)) {
-        return fail(ErrorCode::Corrupt, "{}: {} is {}", file.name(),
-                    keys.key("expert_weights_scale"), scale);
-    }
+    BV_TRY(checkExpertScale(file.name(), keys.key("expert_weights_scale"), scale));
     moe.scale = static_cast<float>(scale);
     const size_t n_dense = BV_TRY(keys.countOrNone("leading_dense_block_count", config.n_layers));
     for (size_t layer = n_dense; layer < config.n_layers; ++layer) {

@@ -10,32 +10,34 @@ constexpr const char* kLayerHint = "the file does not fit its own metadata";
 
 }  // namespace
 
-Result<const GgufTensor*> TensorLookup::required(const std::string& name) {
+Result<const ModelTensor*> TensorLookup::required(const std::string& name) {
     asked_.insert(name);
-    const GgufTensor* tensor = adapters_.find(file_, name);
+    const ModelTensor* tensor = adapters_.find(source_, name);
     if (tensor == nullptr) {
-        return fail(ErrorCode::Corrupt, "{}: tensor {} is missing", file_.name(), name);
+        return fail(ErrorCode::Corrupt, "{}: tensor {} is missing", source_.name(),
+                    source_.spelling(name));
     }
     return tensor;
 }
 
-Result<MatrixView> TensorLookup::matrix(const GgufTensor& tensor,
+Result<MatrixView> TensorLookup::matrix(const ModelTensor& tensor,
                                         size_t n_rows,
                                         size_t n_cols,
-                                        size_t n_matrices) const {
+                                        size_t n_matrices,
+                                        size_t index) const {
     const kernels::WeightTypeInfo* type = kernels::findWeightType(tensor.type->id);
     if (type == nullptr) {
         return fail(ErrorCode::Unsupported, "{}: tensor {} has type {}, which is not supported",
-                    file_.name(), tensor.name, tensor.type->name);
+                    source_.name(), tensor.label(), tensor.type->name);
     }
     if (tensor.dims[0] != n_cols || tensor.dims[1] != n_rows || tensor.dims[2] != n_matrices ||
         tensor.dims[3] != 1) {
         return fail(ErrorCode::Corrupt,
                     "{}: tensor {}: expected {} x {} x {}, found {} x {} x {} x {}: {}",
-                    file_.name(), tensor.name, n_cols, n_rows, n_matrices, tensor.dims[0],
+                    source_.name(), tensor.label(), n_cols, n_rows, n_matrices, tensor.dims[0],
                     tensor.dims[1], tensor.dims[2], tensor.dims[3], kLayerHint);
     }
-    return MatrixView{type->type, tensor.bytes.data(), n_rows, n_cols};
+    return MatrixView{type->type, tensor.piece(index).bytes.data(), n_rows, n_cols};
 }
 
 Result<LinearView> TensorLookup::linear(const std::string& name, size_t n_rows, size_t n_cols) {
@@ -60,12 +62,12 @@ Result<std::vector<MatrixView>> TensorLookup::experts(const std::string& name,
     const std::string weight = name + ".weight";
     if (!adapters_.pairsOf(weight).empty()) {
         return fail(ErrorCode::Unsupported, "{}: an adapter that changes experts ({})",
-                    file_.name(), weight);
+                    source_.name(), weight);
     }
-    const MatrixView first = BV_TRY(matrix(*BV_TRY(required(weight)), n_rows, n_cols, n_experts));
-    std::vector<MatrixView> views(n_experts, first);
+    const ModelTensor& tensor = *BV_TRY(required(weight));
+    std::vector<MatrixView> views;
     for (size_t i = 0; i < n_experts; ++i) {
-        views[i].data = static_cast<const std::byte*>(first.data) + i * first.bytes();
+        views.push_back(BV_TRY(matrix(tensor, n_rows, n_cols, n_experts, i)));
     }
     return views;
 }
@@ -77,20 +79,25 @@ Result<MatrixView> TensorLookup::plainMatrix(const std::string& name,
 }
 
 Result<std::vector<float>> TensorLookup::vector(const std::string& name, size_t n) {
-    const GgufTensor* tensor = BV_TRY(required(name));
+    const ModelTensor* tensor = BV_TRY(required(name));
     const MatrixView view = BV_TRY(matrix(*tensor, 1, n));
     std::vector<float> values(n);
     const kernels::KernelTable* scalar = kernels::tableFor(kernels::Isa::Scalar);
     scalar->dequantize(view.type, view.data, values.data(), n);
+    if (tensor->adds_one) {
+        for (float& value : values) {
+            value += 1.0F;
+        }
+    }
     return values;
 }
 
 Result<void> TensorLookup::refuseUnknown() const {
-    for (const GgufTensor& tensor : file_.tensors()) {
-        if (!asked_.contains(std::string(tensor.name))) {
+    for (const ModelTensor& tensor : source_.tensors()) {
+        if (!tensor.is_vision && !asked_.contains(std::string(tensor.name))) {
             return fail(ErrorCode::Unsupported,
                         "{}: tensor {} is not part of this architecture as this program knows it",
-                        file_.name(), tensor.name);
+                        source_.name(), tensor.label());
         }
     }
     return {};

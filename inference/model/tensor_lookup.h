@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Tensors by name, with the shape that the config asks for. Private to inference/model. Remembers
-// what was asked, so that tensors nobody asked for can be refused. One thread.
+// Tensors by name (GGUF's), with the shape that the config asks for. Private to inference.
+// Remembers what was asked, so that tensors nobody asked for can be refused. One thread.
 
 #include <string>
 #include <string_view>
@@ -10,22 +10,27 @@
 #include <vector>
 
 #include "inference/backend/backend.h"
-#include "inference/format/gguf.h"
 #include "inference/model/adapter.h"
+#include "inference/model/model_source.h"
 #include "kernels/base/result.h"
 
 namespace belvedere::inference {
 
 class TensorLookup {
   public:
-    TensorLookup(const GgufFile& file, const AdapterSet& adapters)
-        : file_(file), adapters_(adapters) {}
+    TensorLookup(const ModelSource& source, const AdapterSet& adapters)
+        : source_(source), adapters_(adapters) {}
 
     /// For messages.
-    [[nodiscard]] const std::string& fileName() const { return file_.name(); }
+    [[nodiscard]] const std::string& fileName() const { return source_.name(); }
+
+    /// How the container would spell a tensor's name, for messages.
+    [[nodiscard]] std::string spelling(std::string_view name) const {
+        return source_.spelling(name);
+    }
 
     [[nodiscard]] bool has(std::string_view name) const {
-        return adapters_.find(file_, name) != nullptr;
+        return adapters_.find(source_, name) != nullptr;
     }
 
     /// The matrix `name`.weight of shape [n_rows, n_cols] with its low-rank parts and, where there
@@ -50,17 +55,20 @@ class TensorLookup {
     /// n floats. Norm weights are stored as F32 or, in some files, F16 or BF16.
     [[nodiscard]] Result<std::vector<float>> vector(const std::string& name, size_t n);
 
-    /// Errors: Unsupported where the file holds a tensor that was never asked for.
+    /// Errors: Unsupported where the text part of the model holds a tensor that was never asked
+    /// for.
     [[nodiscard]] Result<void> refuseUnknown() const;
 
   private:
-    [[nodiscard]] Result<const GgufTensor*> required(const std::string& name);
-    [[nodiscard]] Result<MatrixView> matrix(const GgufTensor& tensor,
+    [[nodiscard]] Result<const ModelTensor*> required(const std::string& name);
+    /// Matrix `index` of the n_matrices that the tensor must hold.
+    [[nodiscard]] Result<MatrixView> matrix(const ModelTensor& tensor,
                                             size_t n_rows,
                                             size_t n_cols,
-                                            size_t n_matrices = 1) const;
+                                            size_t n_matrices = 1,
+                                            size_t index = 0) const;
 
-    const GgufFile& file_;
+    const ModelSource& source_;
     const AdapterSet& adapters_;
     std::unordered_set<std::string> asked_;
 };

@@ -21,6 +21,16 @@ struct LayerViews {
     std::optional<LinearView> gate, up, down;
 };
 
+Result<LinearView> linear(
+    TensorLookup& lookup, const std::string& name, size_t n_rows, size_t n_cols, bool needs_bias) {
+    LinearView view = BV_TRY(lookup.linear(name, n_rows, n_cols));
+    if (needs_bias && view.bias.empty()) {
+        return fail(ErrorCode::Corrupt, "{}: tensor {} is missing", lookup.fileName(),
+                    lookup.spelling(name + ".bias"));
+    }
+    return view;
+}
+
 Result<void> addNorms(TensorLookup& lookup,
                       const ModelConfig& config,
                       const std::string& prefix,
@@ -64,9 +74,10 @@ Result<void> addMlp(TensorLookup& lookup,
                     const char* suffix,
                     size_t ff_dim,
                     LayerViews& views) {
-    views.gate = BV_TRY(lookup.linear(prefix + "ffn_gate" + suffix, ff_dim, config.dim));
-    views.up = BV_TRY(lookup.linear(prefix + "ffn_up" + suffix, ff_dim, config.dim));
-    views.down = BV_TRY(lookup.linear(prefix + "ffn_down" + suffix, config.dim, ff_dim));
+    const bool biased = config.biases.mlp;
+    views.gate = BV_TRY(linear(lookup, prefix + "ffn_gate" + suffix, ff_dim, config.dim, biased));
+    views.up = BV_TRY(linear(lookup, prefix + "ffn_up" + suffix, ff_dim, config.dim, biased));
+    views.down = BV_TRY(linear(lookup, prefix + "ffn_down" + suffix, config.dim, ff_dim, biased));
     return {};
 }
 
@@ -98,15 +109,11 @@ Result<LayerViews> layerViews(TensorLookup& lookup, const ModelConfig& config, s
     const size_t kv_dim = config.n_kv_heads * config.head_dim;
     LayerViews views;
     views.attention_norm = BV_TRY(lookup.vector(prefix + "attn_norm.weight", config.dim));
-    views.q = BV_TRY(lookup.linear(prefix + "attn_q", q_dim, config.dim));
-    views.k = BV_TRY(lookup.linear(prefix + "attn_k", kv_dim, config.dim));
-    views.v = BV_TRY(lookup.linear(prefix + "attn_v", kv_dim, config.dim));
-    views.o = BV_TRY(lookup.linear(prefix + "attn_output", config.dim, q_dim));
-    if (config.family->needs_qkv_bias &&
-        (views.q.bias.empty() || views.k.bias.empty() || views.v.bias.empty())) {
-        return fail(ErrorCode::Corrupt, "{}: {}attn_q, attn_k and attn_v need biases in {}",
-                    lookup.fileName(), prefix, config.family->architecture);
-    }
+    const BiasConfig& biases = config.biases;
+    views.q = BV_TRY(linear(lookup, prefix + "attn_q", q_dim, config.dim, biases.qkv));
+    views.k = BV_TRY(linear(lookup, prefix + "attn_k", kv_dim, config.dim, biases.qkv));
+    views.v = BV_TRY(linear(lookup, prefix + "attn_v", kv_dim, config.dim, biases.qkv));
+    views.o = BV_TRY(linear(lookup, prefix + "attn_output", config.dim, q_dim, biases.output));
     BV_TRY(addNorms(lookup, config, prefix, views));
     if (config.layers[layer].attention == AttentionKind::Msa) {
         BV_TRY(addIndex(lookup, config, prefix, views));
@@ -195,21 +202,21 @@ Result<void> checkIndexedLayers(const AdapterSet& adapters, const ModelConfig& c
 
 }  // namespace
 
-Result<std::vector<float>> ropeDivisors(const GgufFile& file,
+Result<std::vector<float>> ropeDivisors(const ModelSource& source,
                                         const AdapterSet& adapters,
                                         const ModelConfig& config) {
-    TensorLookup lookup(file, adapters);
+    TensorLookup lookup(source, adapters);
     BV_TRY(checkRopeDivisors(lookup, config));
     if (!lookup.has("rope_freqs.weight")) {
-        return std::vector<float>();
+        return config.rope.divisors;
     }
     return lookup.vector("rope_freqs.weight", config.rope.n_dims / 2);
 }
 
-Result<void> checkTensors(const GgufFile& file,
+Result<void> checkTensors(const ModelSource& source,
                           const AdapterSet& adapters,
                           const ModelConfig& config) {
-    TensorLookup lookup(file, adapters);
+    TensorLookup lookup(source, adapters);
     BV_TRY(outerViews(lookup, config));
     BV_TRY(checkRopeDivisors(lookup, config));
     BV_TRY(checkIndexedLayers(adapters, config));
@@ -219,14 +226,14 @@ Result<void> checkTensors(const GgufFile& file,
     return lookup.refuseUnknown();
 }
 
-Result<ModelWeights> loadWeights(const GgufFile& file,
+Result<ModelWeights> loadWeights(const ModelSource& source,
                                  const AdapterSet& adapters,
                                  const ModelConfig& config,
                                  Backend& backend,
                                  const LayerProgress& progress,
                                  const std::stop_token& stop) {
-    BV_TRY(checkTensors(file, adapters, config));
-    TensorLookup lookup(file, adapters);
+    BV_TRY(checkTensors(source, adapters, config));
+    TensorLookup lookup(source, adapters);
     ModelWeights weights;
     const OuterViews outer = BV_TRY(outerViews(lookup, config));
     weights.embedding = BV_TRY(backend.addLinear(outer.embedding));
@@ -237,7 +244,7 @@ Result<ModelWeights> loadWeights(const GgufFile& file,
     }
     for (size_t layer = 0; layer < config.n_layers; ++layer) {
         if (stop.stop_requested()) {
-            return fail(ErrorCode::Cancelled, "loading {} was stopped", file.name());
+            return fail(ErrorCode::Cancelled, "loading {} was stopped", source.name());
         }
         if (progress) {
             progress(static_cast<double>(layer) / static_cast<double>(config.n_layers));

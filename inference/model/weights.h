@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Weights of a decoder, from tensors of a GGUF and its adapters to where the backend keeps them.
-// Every shape is checked against the config; a tensor that the decoder does not know is refused,
-// because leaving it out would change the model. One thread while loading; immutable after.
+// Weights of a decoder, from tensors of a model file and its adapters to where the backend keeps
+// them. Every shape is checked against the config; a tensor that the decoder does not know is
+// refused, because leaving it out would change the model. One thread while loading; immutable
+// after.
 
 #include <functional>
 #include <memory>
@@ -11,9 +12,9 @@
 #include <vector>
 
 #include "inference/backend/backend.h"
-#include "inference/format/gguf.h"
 #include "inference/model/adapter.h"
 #include "inference/model/model_config.h"
+#include "inference/model/model_source.h"
 
 namespace belvedere::inference {
 
@@ -53,7 +54,7 @@ using LayerProgress = std::function<void(double fraction)>;
 
 /// Errors: Corrupt for missing tensors and shapes that contradict the config, Unsupported for types
 /// and tensors that this program does not compute with, OutOfMemory, Cancelled.
-[[nodiscard]] Result<ModelWeights> loadWeights(const GgufFile& file,
+[[nodiscard]] Result<ModelWeights> loadWeights(const ModelSource& source,
                                                const AdapterSet& adapters,
                                                const ModelConfig& config,
                                                Backend& backend,
@@ -61,12 +62,13 @@ using LayerProgress = std::function<void(double fraction)>;
                                                const std::stop_token& stop);
 
 /// All checks of loadWeights without moving a byte of weights.
-[[nodiscard]] Result<void> checkTensors(const GgufFile& file,
+[[nodiscard]] Result<void> checkTensors(const ModelSource& source,
                                         const AdapterSet& adapters,
                                         const ModelConfig& config);
 
-/// rope_freqs.weight, or empty. Errors: Corrupt for a wrong shape, zeros, NaN.
-[[nodiscard]] Result<std::vector<float>> ropeDivisors(const GgufFile& file,
+/// rope_freqs.weight, else what the config says, or empty. Errors: Corrupt for a wrong shape,
+/// zeros, NaN.
+[[nodiscard]] Result<std::vector<float>> ropeDivisors(const ModelSource& source,
                                                       const AdapterSet& adapters,
                                                       const ModelConfig& config);
 

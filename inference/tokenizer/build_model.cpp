@@ -352,6 +352,14 @@ Result<void> ModelBuilder::setSpecialIds() {
             m.ends_generation[static_cast<size_t>(*id)] = true;
         }
     }
+    for (const uint32_t id : data_.ends) {
+        if (id >= data_.tokens.size()) {
+            return fail(ErrorCode::Corrupt,
+                        "eos_token_id: {} is outside the vocabulary of {} tokens", id,
+                        data_.tokens.size());
+        }
+        m.ends_generation[id] = true;
+    }
     const bool wants_bos = data_.add_bos.value_or(!m.byte_level || m.split == SplitRule::Llama3);
     m.add_bos = wants_bos && m.bos.has_value();
     return {};

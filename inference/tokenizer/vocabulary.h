@@ -43,6 +43,7 @@ struct VocabularyData {
                                  ///< byte; empty: all normal
     std::vector<std::string> merges;  ///< "left right", best first; only for gpt2
     std::optional<uint32_t> bos, eos, eot, eom, unk, pad;
+    std::vector<uint32_t> ends;   ///< more tokens that end an answer
     std::optional<bool> add_bos;  ///< not stated: on for llama and for the Llama 3 pattern
     bool add_eos = false;
     bool add_space_prefix = true;  ///< llama: a space before the text and after each added token

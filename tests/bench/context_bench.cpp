@@ -95,8 +95,8 @@ class LongSequence {
 /// Bytes of the matrices that one token reads: all but the embedding; of experts, the chosen ones.
 double weightBytes(const Model& model) {
     double bytes = 0.0;
-    for (const GgufTensor& tensor : model.file().tensors()) {
-        const auto size = static_cast<double>(tensor.bytes.size());
+    for (const ModelTensor& tensor : model.source().tensors()) {
+        const auto size = static_cast<double>(tensor.byteCount());
         if (tensor.n_dims == 3) {
             const MoeConfig& moe = model.config().moe;
             bytes += size * static_cast<double>(moe.n_used) / static_cast<double>(moe.n_experts);

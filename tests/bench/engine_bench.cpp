@@ -135,10 +135,10 @@ class Bench {
 /// reads whole.
 double bytesPerToken(const Model& model) {
     double bytes = 0.0;
-    const bool tied = model.file().findTensor("output.weight") == nullptr;
-    for (const GgufTensor& tensor : model.file().tensors()) {
+    const bool tied = model.source().find("output.weight") == nullptr;
+    for (const ModelTensor& tensor : model.source().tensors()) {
         if (tensor.n_dims == 2 && (tied || tensor.name != "token_embd.weight")) {
-            bytes += static_cast<double>(tensor.bytes.size());
+            bytes += static_cast<double>(tensor.byteCount());
         }
     }
     return bytes;
@@ -146,7 +146,7 @@ double bytesPerToken(const Model& model) {
 
 double multipliesPerToken(const Model& model) {
     double n = 0.0;
-    for (const GgufTensor& tensor : model.file().tensors()) {
+    for (const ModelTensor& tensor : model.source().tensors()) {
         if (tensor.n_dims == 2 && tensor.name.starts_with("blk.")) {
             n += static_cast<double>(tensor.elementCount());
         }

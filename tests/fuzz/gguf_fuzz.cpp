@@ -10,7 +10,7 @@
 
 #include "inference/format/gguf.h"
 #include "inference/model/adapter.h"
-#include "inference/model/model_config.h"
+#include "inference/model/gguf_source.h"
 #include "inference/model/weights.h"
 #include "kernels/base/check.h"
 #include "tests/inference/format/model_probe.h"
@@ -48,14 +48,14 @@ void checkError(const Error& error) {
     BV_CHECK(!error.message.empty() && error.code != ErrorCode::Internal);
 }
 
-const GgufFile& base() {
+const ModelSource& base() {
     static const std::string bytes = [] {
         testing::TinyModelOptions options;
         options.n_layers = 1;
         return testing::tinyModel(options);
     }();
-    static const GgufFile file = *GgufFile::parse(std::as_bytes(std::span(bytes)), "base");
-    return file;
+    static const GgufSource source(*GgufFile::parse(std::as_bytes(std::span(bytes)), "base"));
+    return source;
 }
 
 void useAsAdapter(const std::string& path) {
@@ -65,7 +65,7 @@ void useAsAdapter(const std::string& path) {
         checkError(added.error());
         return;
     }
-    const auto config = modelConfigFromGguf(base(), adapters.overrides());
+    const auto config = base().config(adapters.overrides());
     if (config.has_value()) {
         static_cast<void>(checkTensors(base(), adapters, *config));
     }

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whole models against logits of transformers in f32: every family, every instruction set, exact
-// and fast.
+// Whole models against logits of transformers in f32: every family, from a GGUF and from a
+// checkpoint, every instruction set, exact and fast.
 #include <tuple>
 
 #include <gtest/gtest.h>
 
 #include "kernels/kernels.h"
+#include "tests/inference/checkpoint_twin.h"
 #include "tests/inference/logits_compare.h"
 #include "tests/support/reference_dir.h"
+#include "tests/support/temp_dir.h"
 
 namespace belvedere::testing {
 namespace {
@@ -21,19 +23,43 @@ std::string folder(const std::string& family) {
     return dataPath(std::filesystem::path("inference") / family).string();
 }
 
-class FamilyTest : public ::testing::TestWithParam<std::tuple<const char*, Isa>> {
+/// Where the weights come from. Published: the checkpoint that the GGUF was converted from, read
+/// from the reference folder; Twin: the same, made from the GGUF.
+enum class Form { Gguf, Twin, Published };
+
+using FamilyCase = std::tuple<const char*, Form, Isa>;
+
+class FamilyTest : public ::testing::TestWithParam<FamilyCase> {
   protected:
     void SetUp() override {
-        options_.kernels = kernels::tableFor(std::get<1>(GetParam()));
+        options_.kernels = kernels::tableFor(std::get<2>(GetParam()));
         if (options_.kernels == nullptr) {
-            GTEST_SKIP() << "no kernels here for " << kernels::isaName(std::get<1>(GetParam()));
+            GTEST_SKIP() << "no kernels here for " << kernels::isaName(std::get<2>(GetParam()));
         }
         const std::string family = folder(std::get<0>(GetParam()));
-        model_ = family + "/model-BF16.gguf";
+        model_ = pathOf(family);
+        if (model_.empty()) {
+            GTEST_SKIP() << kNoReference;
+        }
         ids_ = expectedIds(family + "/expected.safetensors");
         expected_ = expectedLogits(family + "/expected.safetensors");
         vocab_size_ = expected_.size() / ids_.size();
         leaveOutWhatAnUnroundedBiasDecides();
+    }
+
+    std::string pathOf(const std::string& family) const {
+        switch (std::get<1>(GetParam())) {
+            case Form::Gguf:
+                return family + "/model-BF16.gguf";
+            case Form::Twin:
+                return checkpointTwin(readFile(family + "/model-BF16.gguf"),
+                                      readFile(family + "/config.json"))
+                    .write(dir_.path());
+            case Form::Published:
+                break;
+        }
+        const auto reference = referenceDir();
+        return reference ? (*reference / std::get<0>(GetParam())).string() : "";
     }
 
     /// The reference of minimax-m2 added a correction bias that was not rounded as the file's is;
@@ -52,6 +78,7 @@ class FamilyTest : public ::testing::TestWithParam<std::tuple<const char*, Isa>>
         return logits.value_or(std::vector<float>(expected_.size()));
     }
 
+    TempDir dir_;
     RunOptions options_;
     std::string model_;
     std::vector<inference::TokenId> ids_;
@@ -74,22 +101,26 @@ TEST_P(FamilyTest, FastLogitsStayCloseToTheReference) {
     EXPECT_NEAR(meanLoss(logits, ids_, vocab_size_) / reference_loss, 1.0, 0.005);
 }
 
-std::string caseName(const ::testing::TestParamInfo<std::tuple<const char*, Isa>>& info) {
+std::string caseName(const ::testing::TestParamInfo<FamilyCase>& info) {
     std::string name = std::get<0>(info.param);
     std::erase(name, '-');
-    return name + "_" + kernels::isaName(std::get<1>(info.param));
+    constexpr const char* kForms[] = {"gguf", "twin", "published"};
+    return fmt::format("{}_{}_{}", name, kForms[static_cast<size_t>(std::get<1>(info.param))],
+                       kernels::isaName(std::get<2>(info.param)));
 }
 
-INSTANTIATE_TEST_SUITE_P(,
-                         FamilyTest,
-                         ::testing::Combine(::testing::Values("family-llama-tied",
-                                                              "family-llama3-rope",
-                                                              "family-qwen2",
-                                                              "family-qwen3",
-                                                              "family-qwen3-moe",
-                                                              "family-minimax-m2"),
-                                            ::testing::Values(Isa::Scalar, Isa::Avx2, Isa::Avx512)),
-                         caseName);
+INSTANTIATE_TEST_SUITE_P(
+    ,
+    FamilyTest,
+    ::testing::Combine(::testing::Values("family-llama-tied",
+                                         "family-llama3-rope",
+                                         "family-qwen2",
+                                         "family-qwen3",
+                                         "family-qwen3-moe",
+                                         "family-minimax-m2"),
+                       ::testing::Values(Form::Gguf, Form::Twin, Form::Published),
+                       ::testing::Values(Isa::Scalar, Isa::Avx2, Isa::Avx512)),
+    caseName);
 
 class ChunkTest : public ::testing::TestWithParam<size_t> {};
 
@@ -162,6 +193,21 @@ TEST(AdapterTest, RunsDenseWhereThatIsAskedFor) {
             .largest,
         kExactTolerance);
     EXPECT_GT(compareLogits(*logits, expected, vocab_size, 0.0).largest, 10 * kExactTolerance);
+}
+
+TEST(AdapterTest, NeedsTheRowsOfAGgufWhereTheseAreReordered) {
+    const TempDir dir;
+    const std::string llama = folder("family-llama-tied");
+    RunOptions options;
+    options.adapters = {{folder("adapter-llama-msa") + "/adapter.gguf", 1.0F}};
+    const std::vector<inference::TokenId> ids = {1, 2, 3};
+    const auto logits = runModel(
+        checkpointTwin(readFile(llama + "/model-BF16.gguf"), readFile(llama + "/config.json"))
+            .write(dir.path()),
+        ids, options);
+    ASSERT_FALSE(logits.has_value());
+    EXPECT_EQ(logits.error().code, ErrorCode::InvalidArgument);
+    EXPECT_NE(logits.error().message.find("another order"), std::string::npos);
 }
 
 TEST(AdapterTest, ScaleZeroLeavesOnlyWhatItReplaces) {

@@ -6,8 +6,10 @@
 
 #include "inference/format/safetensors.h"
 #include "kernels/kernels.h"
+#include "tests/inference/checkpoint_twin.h"
 #include "tests/inference/logits_compare.h"
 #include "tests/support/reference_dir.h"
+#include "tests/support/temp_dir.h"
 
 namespace belvedere::testing {
 namespace {
@@ -59,8 +61,8 @@ class M3Tiny : public ::testing::TestWithParam<Isa> {
         logits_ = expectedLogits(file("expected.safetensors"));
     }
 
-    std::vector<float> run() {
-        auto logits = runModel(file("model-BF16.gguf"), ids_, options_);
+    std::vector<float> run(const std::string& path = file("model-BF16.gguf")) {
+        auto logits = runModel(path, ids_, options_);
         EXPECT_TRUE(logits.has_value()) << (logits.has_value() ? "" : logits.error().message);
         return logits.value_or(std::vector<float>(logits_.size()));
     }
@@ -108,6 +110,19 @@ TEST_P(M3Tiny, ExactComputesWhatTheReferenceComputes) {
             ASSERT_EQ(recorder.experts[layer][i], experts[at]) << "layer " << layer;
             ASSERT_NEAR(recorder.weights[layer][i], weights[at], 1e-5F);
         }
+    }
+}
+
+TEST_P(M3Tiny, ACheckpointComputesWhatTheReferenceComputes) {
+    const TempDir dir;
+    const CheckpointBuilder twin =
+        checkpointTwin(readFile(file("model-BF16.gguf")), readFile(file("config.json")));
+    const size_t vocab_size = logits_.size() / ids_.size();
+    const auto logits = run(twin.write(dir.path() / "whole"));
+    EXPECT_LT(compareLogits(logits, logits_, vocab_size, 0.0).largest, kTolerance);
+    EXPECT_EQ(run(twin.writeSharded(dir.path() / "parts", 3)), logits);
+    if (const auto reference = referenceDir()) {
+        EXPECT_EQ(run((*reference / "m3-tiny").string()), logits);
     }
 }
 

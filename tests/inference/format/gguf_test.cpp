@@ -85,7 +85,7 @@ TEST_P(GgufVersionTest, TensorsAreWhereTheFilePutsThem) {
     const auto file = parse(bytes);
     ASSERT_TRUE(file.has_value()) << file.error().message;
     ASSERT_EQ(file->tensors().size(), 2U);
-    const GgufTensor* second = file->findTensor("second");
+    const ModelTensor* second = file->findTensor("second");
     ASSERT_NE(second, nullptr);
     EXPECT_STREQ(second->type->name, "F32");
     EXPECT_EQ(second->n_dims, 2U);

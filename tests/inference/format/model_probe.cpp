@@ -5,7 +5,7 @@
 #include "inference/engine.h"
 #include "inference/format/gguf.h"
 #include "inference/format/gguf_vocabulary.h"
-#include "inference/model/model_config.h"
+#include "inference/model/gguf_source.h"
 #include "inference/model/weights.h"
 #include "inference/tokenizer/tokenizer.h"
 
@@ -47,7 +47,7 @@ void touchAll(const GgufFile& file) {
         touched.text(key);
         touched.value(*file.findValue(key));
     }
-    for (const GgufTensor& tensor : file.tensors()) {
+    for (const ModelTensor& tensor : file.tensors()) {
         touched.text(tensor.name);
         touched.bytes(tensor.bytes);
     }
@@ -75,8 +75,9 @@ Result<void> readModel(std::span<const std::byte> bytes) {
         static_cast<void>(
             tokenizer->decode(tokenizer->encode("the <|im_end|> \xFF\xC3\xA9", mode)));
     }
-    const ModelConfig config = BV_TRY(modelConfigFromGguf(file));
-    return checkTensors(file, AdapterSet(), config);
+    const GgufSource source(BV_TRY(GgufFile::parse(bytes, "probe")));
+    const ModelConfig config = BV_TRY(source.config({}));
+    return checkTensors(source, AdapterSet(), config);
 }
 
 Result<void> decodeOneToken(const std::string& path) {
