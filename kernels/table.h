@@ -18,6 +18,11 @@ enum class Isa { Scalar, Avx2, Avx512, Amx };
 /// Row slices of matrix products and packing start at multiples of this.
 inline constexpr size_t kRowTile = 16;
 
+/// In calls of no more tokens than this, every kernel gives a token the very bits that it gives it
+/// in a call of its own, whatever the other tokens are. Drafts are verified, and forks run, in such
+/// calls: their output must not depend on what else is in the pass.
+inline constexpr size_t kIndependentTokens = 16;
+
 /// out[t, r] = sum_i W[r, i] * x[t, i]  (+ out[t, r] before, where `accumulate`)
 /// Exact way: the weight is decoded to f32, products and sums are f32 (scalar version: sums in
 /// f64). Shapes: w [n_rows, n_cols] in `type`; x [n_tokens, n_cols]; out [n_tokens, n_rows]. Rows
@@ -85,9 +90,10 @@ struct Attend {
     const int32_t* blocks = nullptr;
     size_t top_k = 0;
     size_t block_tokens = 0;
-    /// Ranges of keys of equal length, so that few heads keep many workers busy. With more than one
+    /// Ranges of split_keys keys, so that few heads keep many workers busy. With more than one
     /// nothing is written to `out`: merge_attend joins what stands in `partials`.
     size_t n_splits = 1;
+    size_t split_keys = 0;      ///< multiple of 64, so that no 64 keys are torn apart
     float* partials = nullptr;  ///< [n_splits, n_tokens, n_heads, head_dim + 2]
 };
 
@@ -99,9 +105,17 @@ inline constexpr size_t kMaxHeadDim = 1024;
 /// holds no key.
 inline constexpr size_t kPartialFacts = 2;
 
-/// Keys of a split of attention, rounded so that no 64 keys are torn apart.
-[[nodiscard]] constexpr size_t splitKeys(size_t n_keys, size_t n_splits) {
-    return ((n_keys + n_splits - 1) / n_splits + 63) / 64 * 64;
+/// Keys [begin, end) of a range of attention; the last visible key may come sooner.
+struct KeyRange {
+    size_t begin;
+    size_t end;
+};
+
+[[nodiscard]] static inline constexpr KeyRange keyRange(const Attend& args, size_t split) {
+    if (args.n_splits == 1) {
+        return {0, SIZE_MAX};
+    }
+    return {split * args.split_keys, (split + 1) * args.split_keys};
 }
 
 /// MSA's index branch: how well each block of keys answers each query.

@@ -195,10 +195,9 @@ void attendItem(const Attend& args, const AttendItem& item) {
     const size_t group = args.n_heads / args.n_kv_heads;
     const Scratch s = divide(args.scratch, kWalkTokens * group, paddedDim(args.head_dim));
     beginRows<Tile>(args, item, s);
-    const size_t n_split_keys = splitKeys(args.first_pos + args.n_tokens, args.n_splits);
+    const KeyRange keys = keyRange(args, item.split);
     const size_t vector_bytes = args.head_dim * kElementBytes<kType>;
-    KeyWalk walk(args, item.t_begin, item.n_tokens, item.kv_head, item.split * n_split_keys,
-                 (item.split + 1) * n_split_keys);
+    KeyWalk walk(args, item.t_begin, item.n_tokens, item.kv_head, keys.begin, keys.end);
     while (walk.next()) {
         const size_t page = walk.key / kPageTokens;
         const size_t offset = (item.kv_head * kPageTokens + walk.key % kPageTokens) * vector_bytes;

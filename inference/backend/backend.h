@@ -118,8 +118,9 @@ struct BackendShape {
     uint64_t expert_budget_bytes = 0;
 };
 
-/// One run of tokens of one sequence.
-struct PassView {
+/// One run of tokens of one sequence. The rows of a pass are those of its runs, one behind the
+/// other. With kernels::kIndependentTokens rows or fewer, no row depends on which others there are.
+struct PassRun {
     size_t n_tokens = 0;
     size_t first_pos = 0;
     std::span<const PageId> pages;  ///< cover positions [0, first_pos + n_tokens)
@@ -215,8 +216,9 @@ class Backend {
     virtual void copyPage(PageId from, PageId to, size_t n_tokens) = 0;
     [[nodiscard]] virtual size_t pageBytes() const = 0;
 
-    // A pass. beginPass() states the run that the steps up to the next one belong to.
-    virtual void beginPass(const PassView& pass) = 0;
+    // A pass. beginPass() states the runs that the steps up to the next one belong to. Runs write
+    // to different pages; they may read the same ones.
+    virtual void beginPass(std::span<const PassRun> runs) = 0;
     virtual void embed(const DeviceLinear& table,
                        std::span<const int32_t> tokens,
                        DeviceBuffer& out) = 0;

@@ -69,8 +69,9 @@ Result<void> CpuBackend::reserveAttention() {
     attend_scratch_floats_ =
         rounded(kernels_.attend_scratch_floats(shape_.n_heads, shape_.n_kv_heads, shape_.head_dim));
     BV_TRY(reserve(attend_scratch_, attend_scratch_floats_ * n_threads));
-    BV_TRY(reserve(partials_, kMaxSplits * std::min(kSplitTokens, shape_.max_tokens) *
-                                  shape_.n_heads * (shape_.head_dim + kernels::kPartialFacts)));
+    BV_TRY(
+        reserve(partials_, kMaxSplits * std::min(kernels::kIndependentTokens, shape_.max_tokens) *
+                               shape_.n_heads * (shape_.head_dim + kernels::kPartialFacts)));
     const IndexShape& index = shape_.index;
     size_t n_slots = 0;
     for (const bool has_index : index.layers) {
@@ -229,21 +230,31 @@ void CpuBackend::copyPage(PageId from, PageId to, size_t n_tokens) {
     }
 }
 
-void CpuBackend::beginPass(const PassView& pass) {
-    BV_CHECK(pass.n_tokens > 0 && pass.n_tokens <= shape_.max_tokens);
-    BV_CHECK(pass.pages.size() * kernels::kPageTokens >= pass.first_pos + pass.n_tokens);
-    n_tokens_ = pass.n_tokens;
-    first_pos_ = pass.first_pos;
-    pass_pages_.assign(pass.pages.begin(), pass.pages.end());
-    k_pages_.resize(pass.pages.size());
-    v_pages_.resize(pass.pages.size());
-    index_pages_.resize(pass.pages.size());
-    banned_blocks_ = pass.banned_blocks;
+void CpuBackend::beginPass(std::span<const PassRun> runs) {
+    n_tokens_ = 0;
+    runs_.clear();
+    row_places_.clear();
+    pass_pages_.clear();
+    for (const PassRun& run : runs) {
+        BV_CHECK(run.n_tokens > 0 &&
+                 run.pages.size() * kernels::kPageTokens >= run.first_pos + run.n_tokens);
+        runs_.push_back(
+            {n_tokens_, run.n_tokens, run.first_pos, pass_pages_.size(), run.banned_blocks});
+        for (size_t pos = run.first_pos; pos < run.first_pos + run.n_tokens; ++pos) {
+            row_places_.push_back({pos, pass_pages_.size() + pos / kernels::kPageTokens});
+        }
+        n_tokens_ += run.n_tokens;
+        pass_pages_.insert(pass_pages_.end(), run.pages.begin(), run.pages.end());
+    }
+    BV_CHECK(n_tokens_ > 0 && n_tokens_ <= shape_.max_tokens);
+    k_pages_.resize(pass_pages_.size());
+    v_pages_.resize(pass_pages_.size());
+    index_pages_.resize(pass_pages_.size());
     const size_t n_pairs = shape_.rope_frequency.size();
     for (size_t t = 0; t < n_tokens_; ++t) {
         // The angle is an f32 product, as in the reference implementations: selections depend on it
         // far out.
-        const auto pos = static_cast<float>(first_pos_ + t);
+        const auto pos = static_cast<float>(row_places_[t].pos);
         for (size_t i = 0; i < n_pairs; ++i) {
             const float angle = pos * shape_.rope_frequency[i];
             cos_[t * n_pairs + i] = std::cos(angle);

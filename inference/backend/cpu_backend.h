@@ -44,7 +44,7 @@ class CpuBackend final : public Backend {
     void copyPage(PageId from, PageId to, size_t n_tokens) override;
     [[nodiscard]] size_t pageBytes() const override;
 
-    void beginPass(const PassView& pass) override;
+    void beginPass(std::span<const PassRun> runs) override;
     void embed(const DeviceLinear& table,
                std::span<const int32_t> tokens,
                DeviceBuffer& out) override;
@@ -70,9 +70,32 @@ class CpuBackend final : public Backend {
   private:
     /// Kinds of prepared activations that the matrices of one step may want.
     static constexpr size_t kMaxActivationTypes = 4;
-    /// Ranges of keys of one attention step, and the largest number of tokens whose keys are split.
+    /// Ranges of keys of one attention step.
     static constexpr size_t kMaxSplits = 16;
-    static constexpr size_t kSplitTokens = 16;
+
+    /// A run of the pass.
+    struct Run {
+        size_t row = 0;  ///< its first
+        size_t n_tokens = 0;
+        size_t first_pos = 0;
+        size_t page_begin = 0;  ///< in pass_pages_
+        std::span<const uint8_t> banned_blocks;
+    };
+
+    /// How the keys of one token are split: by its position and nothing else, so that neither the
+    /// number of threads nor the other rows of the pass change a bit of the result.
+    struct KeySplit {
+        size_t n_ranges = 1;
+        size_t n_keys = 0;  ///< of a range
+    };
+
+    [[nodiscard]] static KeySplit splitOf(size_t pos);
+
+    /// Where a row of the pass stands.
+    struct RowPlace {
+        size_t pos = 0;
+        size_t page = 0;  ///< index in pass_pages_
+    };
 
     /// Rows that matrices are multiplied with.
     struct Input {
@@ -143,9 +166,11 @@ class CpuBackend final : public Backend {
     void placeHeads(const AttendStep& step, size_t begin, size_t end);
     void placeIndexHeads(const AttendStep& step, size_t begin, size_t end);
     void normHeads(const DeviceVector* norm, CpuBuffer& heads, size_t n_heads, size_t t, float eps);
-    void chooseBlocks(const AttendStep& step);
+    void chooseBlocks(const AttendStep& step, const Run& run);
     void attendHeads(const AttendStep& step);
-    [[nodiscard]] int32_t* blocksOf(size_t layer);
+    void addSpans(const AttendStep& step, const Run& run);
+    void mergeSpans();
+    [[nodiscard]] int32_t* blocksOf(size_t layer, size_t row);
     [[nodiscard]] size_t pageOffset(size_t layer, bool values) const;
     [[nodiscard]] size_t indexOffset(size_t layer) const;
 
@@ -176,12 +201,13 @@ class CpuBackend final : public Backend {
     // The pass.
     Result<void> pass_result_;
     size_t n_tokens_ = 0;
-    size_t first_pos_ = 0;
-    std::vector<PageId> pass_pages_;
-    std::vector<const void*> k_pages_;
+    std::vector<Run> runs_;
+    std::vector<RowPlace> row_places_;
+    std::vector<PageId> pass_pages_;    ///< of all runs
+    std::vector<const void*> k_pages_;  ///< of one layer, in the order of pass_pages_
     std::vector<const void*> v_pages_;
     std::vector<const void*> index_pages_;
-    std::span<const uint8_t> banned_blocks_;
+    std::vector<kernels::Attend> spans_;    ///< tokens of one run whose keys are split alike
     AlignedBuffer<float> block_scores_;     ///< [tokens of a tile, index heads, blocks]
     AlignedBuffer<int32_t> chosen_blocks_;  ///< [MSA layers, max_tokens, index heads, top_k]
     std::vector<size_t> index_slot_;        ///< of each layer among the MSA layers

@@ -89,12 +89,11 @@ Result<void> Decoder::makeBuffers() {
 }
 
 Result<void> Decoder::forward(std::span<const int32_t> tokens,
-                              size_t first_pos,
-                              std::span<const PageId> pages,
+                              std::span<const PassRun> runs,
                               const std::stop_token& stop,
                               PassObserver* observer) {
     BV_CHECK(!tokens.empty() && tokens.size() <= max_tokens_);
-    backend_.beginPass({tokens.size(), first_pos, pages, banned_blocks_});
+    backend_.beginPass(runs);
     backend_.embed(*weights_.embedding, tokens, *hidden_);
     for (size_t i = 0; i < weights_.layers.size(); ++i) {
         if (observer != nullptr) {

@@ -56,18 +56,24 @@ class Decoder {
                                                    size_t context_tokens,
                                                    size_t max_tokens);
 
-    /// Runs all layers over tokens at first_pos, first_pos + 1, ..., whose pages hold everything
-    /// before. Requires: 0 < tokens.size() <= max_tokens; ids inside the vocabulary. Errors:
-    /// Cancelled between two steps: the entries of these positions are then undefined. Internal
-    /// from the device.
+    /// Runs all layers over the tokens of `runs`, one run behind the other; the pages of each hold
+    /// everything before it. Requires: 0 < tokens.size() <= max_tokens, as many as the runs have;
+    /// ids inside the vocabulary. Errors: Cancelled between two steps: the entries of these
+    /// positions are then undefined. Internal from the device.
+    [[nodiscard]] Result<void> forward(std::span<const int32_t> tokens,
+                                       std::span<const PassRun> runs,
+                                       const std::stop_token& stop,
+                                       PassObserver* observer = nullptr);
+
+    /// One run, at first_pos, first_pos + 1, ...
     [[nodiscard]] Result<void> forward(std::span<const int32_t> tokens,
                                        size_t first_pos,
                                        std::span<const PageId> pages,
                                        const std::stop_token& stop,
-                                       PassObserver* observer = nullptr);
-
-    /// MSA blocks that later passes may not choose (not 0: banned); empty: none.
-    void setBannedBlocks(std::span<const uint8_t> banned) { banned_blocks_ = banned; }
+                                       PassObserver* observer = nullptr) {
+        const PassRun run = {tokens.size(), first_pos, pages};
+        return forward(tokens, std::span(&run, 1), stop, observer);
+    }
 
     /// Blocks that an MSA layer chose in the last pass, after logits(): [n_tokens, n_heads, top_k].
     [[nodiscard]] std::span<const int32_t> chosenBlocks(size_t layer) const {
@@ -98,7 +104,6 @@ class Decoder {
     ModelWeights weights_;
     Backend& backend_;
     size_t max_tokens_;
-    std::span<const uint8_t> banned_blocks_;
     std::unique_ptr<DeviceBuffer> hidden_;  ///< [max_tokens, dim], the residual stream
     std::unique_ptr<DeviceBuffer> q_;       ///< [max_tokens, n_heads * head_dim]
     std::unique_ptr<DeviceBuffer> k_;       ///< [max_tokens, n_kv_heads * head_dim]

@@ -83,9 +83,8 @@ void attendRow(const Attend& args, size_t t, size_t head, size_t split) {
         }
         return;
     }
-    const size_t n_keys = splitKeys(args.first_pos + args.n_tokens, args.n_splits);
-    const auto [largest, total] =
-        attendHead(args, t, head, split * n_keys, (split + 1) * n_keys, sums);
+    const KeyRange keys = keyRange(args, split);
+    const auto [largest, total] = attendHead(args, t, head, keys.begin, keys.end, sums);
     float* partial = args.partials + ((split * args.n_tokens + t) * args.n_heads + head) *
                                          (args.head_dim + kPartialFacts);
     for (size_t i = 0; i < args.head_dim; ++i) {

@@ -43,7 +43,8 @@ class MsaCacheTest : public ::testing::Test {
         for (size_t begin = n_cached_; begin < prompt.size();) {
             const auto tokens = prompt.subspan(begin, std::min<size_t>(128, prompt.size() - begin));
             const auto pages = *cache_->prepare(sequence, tokens.size());
-            EXPECT_TRUE(model_->decoder().forward(tokens, begin, pages, {}).has_value());
+            const inference::PassRun run = {tokens.size(), begin, pages, banned_};
+            EXPECT_TRUE(model_->decoder().forward(tokens, std::span(&run, 1), {}).has_value());
             cache_->commit(sequence, tokens);
             begin += tokens.size();
             const auto logits = *model_->decoder().logits(tokens.size() - 1, 1);
@@ -64,6 +65,7 @@ class MsaCacheTest : public ::testing::Test {
     std::vector<TokenId> ids_;
     std::vector<int32_t> blocks_;  ///< [2 groups, 4]
     size_t n_cached_ = 0;
+    std::vector<uint8_t> banned_;  ///< of every block, or empty
 };
 
 double largestDifference(const std::vector<float>& a, const std::vector<float>& b) {
@@ -118,12 +120,9 @@ TEST_F(MsaCacheTest, BannedBlocksAreNotChosen) {
     feed(sequence, ids_);
     const std::vector<int32_t> before = blocks_;
     cache_->close(sequence);
-    std::vector<uint8_t> banned(20, 0);
-    banned[static_cast<size_t>(before[0])] = 1;
-    model_->decoder().setBannedBlocks(banned);
-    const SequenceId without = cache_->open();
-    feed(without, ids_);
-    model_->decoder().setBannedBlocks({});
+    banned_.assign(20, 0);
+    banned_[static_cast<size_t>(before[0])] = 1;
+    feed(cache_->open(), ids_);
     EXPECT_EQ(std::count(blocks_.begin(), blocks_.end(), before[0]), 0);
     EXPECT_EQ(blocks_[3], 19) << "a token's own block is always there";
 }

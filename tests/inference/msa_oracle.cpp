@@ -141,7 +141,8 @@ class AttendRunner {
         fill(*index_k_, input.index_k, first_pos, n_tokens, shape_.index_dim);
         const size_t n_pages =
             (first_pos + n_tokens + kernels::kPageTokens - 1) / kernels::kPageTokens;
-        backend_->beginPass({n_tokens, first_pos, std::span(pages_).first(n_pages)});
+        const inference::PassRun run = {n_tokens, first_pos, std::span(pages_).first(n_pages)};
+        backend_->beginPass(std::span(&run, 1));
         const inference::IndexStep index = {index_q_.get(), index_k_.get(), nullptr, nullptr};
         inference::AttendStep step;
         step.q = q_.get();

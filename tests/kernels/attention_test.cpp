@@ -71,6 +71,7 @@ struct Choice {
     size_t top_k = 0;
     size_t block_tokens = 0;
     size_t n_splits = 1;
+    size_t split_keys = 0;  ///< 0: ranges of about equal length
 };
 
 std::vector<float> attend(const KernelTable& k,
@@ -86,6 +87,7 @@ std::vector<float> attend(const KernelTable& k,
     const size_t tile = k.attend_token_tile(scene.n_tokens);
     const size_t n_items = (scene.n_tokens + tile - 1) / tile * choice.n_splits * scene.n_kv_heads;
     const size_t n_rows = scene.n_tokens * scene.n_heads;
+    const size_t n_positions = scene.first_pos + scene.n_tokens;
     std::vector<float> partials(choice.n_splits * n_rows * (scene.head_dim + kPartialFacts), -9);
     Attend args = {.type = scene.type,
                    .q = in.q.data(),
@@ -108,6 +110,9 @@ std::vector<float> attend(const KernelTable& k,
                    .top_k = choice.top_k,
                    .block_tokens = choice.block_tokens,
                    .n_splits = choice.n_splits,
+                   .split_keys = choice.split_keys > 0
+                                     ? choice.split_keys
+                                     : (n_positions / choice.n_splits + 64) / 64 * 64,
                    .partials = partials.data()};
     for (size_t begin = 0; begin < n_items; begin += items_per_call) {
         args.item_begin = begin;
@@ -267,6 +272,40 @@ TEST_P(Attention, SplitsOfKeysJoinToTheWhole) {
         for (const size_t n_splits : {size_t{2}, size_t{5}, size_t{16}}) {
             const Choice choice{{}, 0, 0, n_splits};
             EXPECT_NMSE_BELOW(attend(table(), scene, in, true, 2, choice), expected, 1e-11);
+        }
+    }
+}
+
+/// kIndependentTokens: what drafts and forks rest on.
+TEST_P(Attention, ATokenHasTheSameBitsAloneAndInABatch) {
+    for (Scene scene : scenes()) {
+        scene.n_tokens = kIndependentTokens;
+        scene.first_pos += 505;
+        const Input in = makeInput(scene, std::numeric_limits<float>::quiet_NaN());
+        for (Choice choice : {Choice{}, randomChoice(scene, 16, 5)}) {
+            choice.n_splits = choice.ids.empty() ? 16 : 1;
+            choice.split_keys = 128;
+            const std::vector<float> all = attend(table(), scene, in, false, 3, choice);
+            for (size_t t = 0; t < scene.n_tokens; ++t) {
+                Scene one = scene;
+                one.n_tokens = 1;
+                one.first_pos += t;
+                const size_t n = scene.n_heads * scene.head_dim;
+                Input alone = in;
+                alone.q.assign(in.q.begin() + static_cast<std::ptrdiff_t>(t * n),
+                               in.q.begin() + static_cast<std::ptrdiff_t>((t + 1) * n));
+                Choice own = choice;
+                if (!choice.ids.empty()) {
+                    const size_t n_ids = scene.n_kv_heads * choice.top_k;
+                    own.ids.assign(
+                        choice.ids.begin() + static_cast<std::ptrdiff_t>(t * n_ids),
+                        choice.ids.begin() + static_cast<std::ptrdiff_t>((t + 1) * n_ids));
+                }
+                EXPECT_EQ(attend(table(), one, alone, false, 1, own),
+                          std::vector<float>(all.begin() + static_cast<std::ptrdiff_t>(t * n),
+                                             all.begin() + static_cast<std::ptrdiff_t>(t * n + n)))
+                    << "token " << t << " head_dim " << scene.head_dim;
+            }
         }
     }
 }
