@@ -41,7 +41,7 @@ class KeyWalk {
           first_pos_(args.first_pos + t_begin),
           n_tokens_(n_tokens),
           begin_(key_begin),
-          end_(key_end < first_pos_ + n_tokens ? key_end : first_pos_ + n_tokens),
+          end_(key_end < seenBy(n_tokens - 1) ? key_end : seenBy(n_tokens - 1)),
           next_key_(key_begin) {
         for (size_t t = 0; args.blocks != nullptr && t < n_tokens; ++t) {
             ids_[t] = args.blocks + ((t_begin + t) * args.n_kv_heads + kv_head) * args.top_k;
@@ -63,6 +63,11 @@ class KeyWalk {
         return false;
     }
 
+    /// Positions that token t of the tile attends to at most: [0, seenBy(t)).
+    [[nodiscard]] size_t seenBy(size_t t) const {
+        return args_.n_keys > 0 ? args_.n_keys : first_pos_ + t + 1;
+    }
+
     /// First position of the keys, and how many: they stand in one page.
     size_t key = 0;
     size_t n_keys = 0;
@@ -78,8 +83,8 @@ class KeyWalk {
         key = next_key_;
         n_keys = end_ - key < kWalkKeys ? end_ - key : kWalkKeys;
         next_key_ += kWalkKeys;
-        // Queries before `key` see none of them.
-        runs[0] = {first_pos_ < key ? key - first_pos_ : 0, n_tokens_};
+        // Queries before `key` see none of them, unless all see all.
+        runs[0] = {args_.n_keys == 0 && first_pos_ < key ? key - first_pos_ : 0, n_tokens_};
         n_runs = 1;
         return true;
     }

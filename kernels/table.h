@@ -93,7 +93,10 @@ struct Attend {
     /// Ranges of split_keys keys, so that few heads keep many workers busy. With more than one
     /// nothing is written to `out`: merge_attend joins what stands in `partials`.
     size_t n_splits = 1;
-    size_t split_keys = 0;      ///< multiple of 64, so that no 64 keys are torn apart
+    size_t split_keys = 0;  ///< multiple of 64, so that no 64 keys are torn apart
+    /// Not 0: every query attends to positions [0, n_keys), whatever its own (bidirectional). Only
+    /// without blocks and splits; pages cover them.
+    size_t n_keys = 0;
     float* partials = nullptr;  ///< [n_splits, n_tokens, n_heads, head_dim + 2]
 };
 
@@ -253,6 +256,24 @@ struct KernelTable {
                        size_t n,
                        float alpha,
                        float limit) noexcept;
+
+    /// out[t, i] = (x[t, i] - mean(x[t, :])) / sqrt(var(x[t, :]) + eps) * weight[i] + bias[i]
+    /// Shapes: as rms_norm; bias [dim]. out may be x. The variance is that of all dim elements.
+    /// Source: Ba et al. 2016, arXiv:1607.06450.
+    void (*layer_norm)(const float* x,
+                       size_t x_stride,
+                       const float* weight,
+                       const float* bias,
+                       float* out,
+                       size_t out_stride,
+                       size_t n_tokens,
+                       size_t dim,
+                       float eps) noexcept;
+
+    /// out[i] = x[i] / 2 * (1 + erf(x[i] / sqrt(2))), n elements; out may be x.
+    /// Source: Hendrycks & Gimpel 2016, arXiv:1606.08415, the exact form.
+    /// Accuracy: within 5e-7 * (1 + |x|) of scalar/vision.cpp.
+    void (*gelu)(const float* x, float* out, size_t n) noexcept;
 
     /// dst[i] += src[i], n elements.
     void (*add)(float* dst, const float* src, size_t n) noexcept;

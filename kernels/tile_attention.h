@@ -149,12 +149,8 @@ void beginRows(const Attend& args, const AttendItem& item, const Scratch& s) {
 
 /// The keys of one step with rows [begin, end) of the tile.
 template <class Tile>
-void attendStep(const Attend& args,
-                const Scratch& s,
-                const KeyWalk& walk,
-                size_t begin,
-                size_t end,
-                size_t first_pos) {
+void attendStep(
+    const Attend& args, const Scratch& s, const KeyWalk& walk, size_t begin, size_t end) {
     const size_t group = args.n_heads / args.n_kv_heads;
     const size_t dim = paddedDim(args.head_dim);
     const size_t n_rows = end - begin;
@@ -162,7 +158,7 @@ void attendStep(const Attend& args,
     multiply<Tile>({s.q + begin * dim, dim}, {s.keys, kKeys}, args.head_dim, {p, kKeys}, n_rows,
                    kKeys, false);
     for (size_t m = begin; m < end; ++m) {
-        const size_t n_seen = first_pos + m / group + 1 - walk.key;
+        const size_t n_seen = walk.seenBy(m / group) - walk.key;
         Tile::softmaxRow(s, m, dim, n_seen < walk.n_keys ? n_seen : walk.n_keys);
     }
     multiply<Tile>({p, kKeys}, {s.values, dim}, walk.n_keys, {s.out + begin * dim, dim}, n_rows,
@@ -207,7 +203,7 @@ void attendItem(const Attend& args, const AttendItem& item) {
                                          walk.n_keys, args.head_dim, s.values);
         for (size_t run = 0; run < walk.n_runs; ++run) {
             attendStep<Tile>(args, s, walk, walk.runs[run].begin * group,
-                             walk.runs[run].end * group, args.first_pos + item.t_begin);
+                             walk.runs[run].end * group);
         }
     }
     endRows<Tile>(args, item, s);

@@ -59,4 +59,15 @@ size_t scoreScratchFloats(size_t n_heads, size_t head_dim) noexcept;
 void scoreBlocks(const ScoreBlocks& args) noexcept;
 size_t argMax(const float* x, size_t n) noexcept;
 
+void layerNorm(const float* x,
+               size_t x_stride,
+               const float* weight,
+               const float* bias,
+               float* out,
+               size_t out_stride,
+               size_t n_tokens,
+               size_t dim,
+               float eps) noexcept;
+void gelu(const float* x, float* out, size_t n) noexcept;
+
 }  // namespace belvedere::kernels::avx2

@@ -20,6 +20,8 @@ void registerAvx2(KernelTable& table) noexcept {
     table.rope_half_split = avx2::ropeHalfSplit;
     table.swiglu = avx2::swiglu;
     table.swiglu_oai = avx2::swigluOai;
+    table.layer_norm = avx2::layerNorm;
+    table.gelu = avx2::gelu;
     table.add = avx2::add;
     table.to_cache = avx2::toCache;
     table.attend_token_tile = avx2::attendTokenTile;

@@ -20,6 +20,8 @@ void registerAvx512(KernelTable& table, CpuExtras extras) noexcept {
     table.rope_half_split = avx512::ropeHalfSplit;
     table.swiglu = avx512::swiglu;
     table.swiglu_oai = avx512::swigluOai;
+    table.layer_norm = avx512::layerNorm;
+    table.gelu = avx512::gelu;
     table.add = avx512::add;
     table.to_cache = avx512::toCache;
     table.attend_token_tile = avx512::attendTokenTile;

@@ -33,7 +33,7 @@ double score(const Attend& args, const float* q, size_t kv_head, size_t pos) {
 template <class Visit>
 void forEachKey(
     const Attend& args, size_t t, size_t kv_head, size_t begin, size_t end, Visit&& visit) {
-    end = std::min(end, args.first_pos + t + 1);
+    end = std::min(end, args.n_keys > 0 ? args.n_keys : args.first_pos + t + 1);
     if (args.blocks == nullptr) {
         for (size_t pos = begin; pos < end; ++pos) {
             visit(pos);

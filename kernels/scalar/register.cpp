@@ -20,6 +20,8 @@ void registerScalar(KernelTable& table) noexcept {
     table.rope_half_split = scalar::ropeHalfSplit;
     table.swiglu = scalar::swiglu;
     table.swiglu_oai = scalar::swigluOai;
+    table.layer_norm = scalar::layerNorm;
+    table.gelu = scalar::gelu;
     table.add = scalar::add;
     table.to_cache = scalar::toCache;
     table.attend_token_tile = scalar::attendTokenTile;

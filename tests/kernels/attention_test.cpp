@@ -72,6 +72,7 @@ struct Choice {
     size_t block_tokens = 0;
     size_t n_splits = 1;
     size_t split_keys = 0;  ///< 0: ranges of about equal length
+    size_t n_keys = 0;
 };
 
 std::vector<float> attend(const KernelTable& k,
@@ -113,6 +114,7 @@ std::vector<float> attend(const KernelTable& k,
                    .split_keys = choice.split_keys > 0
                                      ? choice.split_keys
                                      : (n_positions / choice.n_splits + 64) / 64 * 64,
+                   .n_keys = choice.n_keys,
                    .partials = partials.data()};
     for (size_t begin = 0; begin < n_items; begin += items_per_call) {
         args.item_begin = begin;
@@ -196,6 +198,28 @@ TEST_P(Attention, IsCausal) {
                                       v.begin() + static_cast<std::ptrdiff_t>((t + 1) * stride));
         };
         EXPECT_EQ(row(all) == row(after), scene.first_pos + t < 60) << t;
+    }
+}
+
+/// As the last query of a causal run over the same keys does.
+TEST_P(Attention, EveryQuerySeesAllKeysWhereTheirNumberIsGiven) {
+    for (const size_t n : {size_t{1}, size_t{3}, size_t{40}, size_t{64}, size_t{129}}) {
+        for (const CacheType type : {CacheType::F32, CacheType::F16}) {
+            const Scene scene{type, n, 0, 2, 2, 80};
+            const Input in = makeInput(scene, std::numeric_limits<float>::quiet_NaN());
+            Choice choice;
+            choice.n_keys = n;
+            const std::vector<float> all = attend(table(), scene, in, true, 1, choice);
+            for (const size_t t : {size_t{0}, n / 2, n - 1}) {
+                Input one = in;
+                one.q.assign(in.q.begin() + static_cast<std::ptrdiff_t>(t * 160),
+                             in.q.begin() + static_cast<std::ptrdiff_t>((t + 1) * 160));
+                const std::vector<float> expected =
+                    attend(scalar(), {type, 1, n - 1, 2, 2, 80}, one, true, 1);
+                const auto row = all.begin() + static_cast<std::ptrdiff_t>(t * 160);
+                EXPECT_NMSE_BELOW(std::vector<float>(row, row + 160), expected, 1e-11);
+            }
+        }
     }
 }
 
