@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "inference/vision/patches.h"
+
+#include <algorithm>
+#include <array>
+
+#include "kernels/base/check.h"
+
+namespace belvedere::inference {
+namespace {
+
+constexpr std::array<float, 3> kMean = {0.48145466F, 0.4578275F, 0.40821073F};
+constexpr std::array<float, 3> kDeviation = {0.26862954F, 0.26130258F, 0.27577711F};
+
+/// What each of the 256 values of a channel becomes.
+using ValueTable = std::array<std::array<float, 256>, 3>;
+
+ValueTable makeTable() {
+    ValueTable table{};
+    for (size_t channel = 0; channel < 3; ++channel) {
+        for (size_t value = 0; value < 256; ++value) {
+            table[channel][value] =
+                (static_cast<float>(value) / 255.0F - kMean[channel]) / kDeviation[channel];
+        }
+    }
+    return table;
+}
+
+/// The part of a patch that comes from one frame.
+void putFrame(const RgbImage& frame,
+              size_t first_row,
+              size_t first_column,
+              size_t index,
+              const ValueTable& table,
+              float* patch) {
+    constexpr size_t kFrameValues = kPatchPixels * kPatchPixels;
+    for (size_t channel = 0; channel < 3; ++channel) {
+        float* out = patch + (channel * kPatchFrames + index) * kFrameValues;
+        for (size_t row = 0; row < kPatchPixels; ++row) {
+            const uint8_t* in =
+                &frame.rgb[((first_row + row) * frame.size.width + first_column) * 3 + channel];
+            for (size_t column = 0; column < kPatchPixels; ++column) {
+                *out++ = table[channel][in[column * 3]];
+            }
+        }
+    }
+}
+
+}  // namespace
+
+Patches makePatches(std::span<const RgbImage> frames) {
+    BV_CHECK(!frames.empty());
+    const ImageSize size = frames.front().size;
+    Patches patches;
+    patches.grid = {(frames.size() + 1) / kPatchFrames, size.height / kPatchPixels,
+                    size.width / kPatchPixels};
+    patches.values.resize(patches.grid.patchCount() * kPatchValues);
+    const ValueTable table = makeTable();
+    float* patch = patches.values.data();
+    const PatchGrid& grid = patches.grid;
+    const size_t n_tokens = grid.h / kMergePatches * (grid.w / kMergePatches);
+    for (size_t i = 0; i < grid.patchCount(); ++i, patch += kPatchValues) {
+        constexpr size_t kInToken = kMergePatches * kMergePatches;
+        const size_t token = i / kInToken % n_tokens;
+        const size_t in_token = i % kInToken;
+        const size_t row = token / (grid.w / kMergePatches) * kMergePatches + in_token / 2;
+        const size_t column = token % (grid.w / kMergePatches) * kMergePatches + in_token % 2;
+        for (size_t index = 0; index < kPatchFrames; ++index) {
+            const size_t t = i / (n_tokens * kInToken) * kPatchFrames + index;
+            putFrame(frames[std::min(t, frames.size() - 1)], row * kPatchPixels,
+                     column * kPatchPixels, index, table, patch);
+        }
+    }
+    return patches;
+}
+
+}  // namespace belvedere::inference
