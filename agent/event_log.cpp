@@ -259,6 +259,8 @@ Json usageToJson(const UsageUpdated& usage) {
             {"n_cached", usage.n_cached},
             {"n_prefilled", usage.n_prefilled},
             {"n_generated", usage.n_generated},
+            {"n_drafted", usage.n_drafted},
+            {"n_accepted", usage.n_accepted},
             {"prefill_seconds", usage.prefill_seconds},
             {"generation_seconds", usage.generation_seconds},
             {"first_token_seconds", usage.first_token_seconds}};
@@ -269,6 +271,8 @@ UsageUpdated usageFromJson(const Json& json) {
             count(json, "n_cached"),
             count(json, "n_prefilled"),
             count(json, "n_generated"),
+            count(json, "n_drafted"),
+            count(json, "n_accepted"),
             seconds(json, "prefill_seconds"),
             seconds(json, "generation_seconds"),
             seconds(json, "first_token_seconds")};

@@ -124,6 +124,8 @@ struct UsageUpdated {
     size_t n_cached = 0;
     size_t n_prefilled = 0;
     size_t n_generated = 0;
+    size_t n_drafted = 0;   ///< tokens guessed ahead by the engine
+    size_t n_accepted = 0;  ///< and right
     double prefill_seconds = 0;
     double generation_seconds = 0;
     double first_token_seconds = 0;

@@ -173,6 +173,7 @@ void readEngine(ObjectReader& root, Config& config) {
     if (const std::optional<size_t> type = engine.choice("cache_type", {"f32", "f16", "bf16"})) {
         config.engine.cache_type = types[*type];
     }
+    engine.flag("speculative", config.engine.drafts);
     if (const std::optional<size_t> attention = engine.choice("attention", {"msa", "dense"})) {
         config.engine.attention =
             *attention == 0 ? inference::Attention::Msa : inference::Attention::Dense;

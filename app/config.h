@@ -23,8 +23,8 @@ enum class Appearance { System, Light, Dark };
 struct Config {
     std::filesystem::path model;                   ///< "model.path"; empty: the default model
     std::vector<inference::AdapterFile> adapters;  ///< "model.adapters": [{"path", "scale"}]
-    inference::EngineConfig
-        engine;  ///< "engine": threads, context_tokens, cache_type, attention, cache_budget_mb
+    inference::EngineConfig engine;  ///< "engine": threads, context_tokens, cache_type, attention,
+                                     ///< speculative, cache_budget_mb
     agent::AgentConfig agent;  ///< "agent": max_rounds, source_budget_tokens, temperature, ...
     tools::ToolPolicy tools;   ///< "tools": screen
     tools::RepositoryConfig repository;          ///< "repository": max_file_kb

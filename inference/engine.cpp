@@ -61,6 +61,7 @@ class EngineImpl final : public Engine {
           chat_template_(std::move(chat_template)),
           unused_(unusedTokens(*tokenizer_, model_->config().vocab_size)),
           prefill_chunk_(config.prefill_chunk),
+          drafts_(config.drafts),
           cache_(model_->backend(), config.cache_budget_bytes),
           thread_([this](const std::stop_token& stop) { runJobs(stop); }) {}
 
@@ -101,6 +102,7 @@ class EngineImpl final : public Engine {
     const Result<ChatTemplate> chat_template_;
     const std::vector<TokenId> unused_;
     const size_t prefill_chunk_;
+    const bool drafts_;
     KvCache cache_;
 
     std::mutex mutex_;
@@ -213,7 +215,12 @@ void EngineImpl::runJobs(const std::stop_token& stop) {
 void EngineImpl::runJob(GenerationJob& job) {
     model_->backend().setBusy(true);
     try {
-        job.outcome = Generation(*model_, cache_, *tokenizer_, unused_, prefill_chunk_, job).run();
+        Generation generation({*model_, cache_, *tokenizer_, unused_, prefill_chunk_, drafts_},
+                              job);
+        generation.begin();
+        Generation* const one = &generation;
+        decodeTogether(*model_, std::span(&one, 1));
+        job.outcome = generation.end();
     } catch (const std::exception& error) {
         job.outcome = fail(ErrorCode::Internal, "generating: {}", error.what());
     }
@@ -236,7 +243,7 @@ Result<std::unique_ptr<Engine>> Engine::load(const LoadRequest& request,
     options.index_cache_type = config.index_cache_type;
     options.attention = config.attention;
     options.context_tokens = config.context_tokens;
-    options.max_pass_tokens = config.prefill_chunk;
+    options.max_pass_tokens = std::max(config.prefill_chunk, kernels::kIndependentTokens);
     std::unique_ptr<Model> model = BV_TRY(Model::load(request, options, progress, stop));
     Result<std::unique_ptr<Tokenizer>> created =
         Tokenizer::create(BV_TRY(model->source().vocabulary()));

@@ -54,6 +54,8 @@ struct EngineConfig {
     Attention attention = Attention::Msa;
     size_t cache_budget_bytes = size_t{4} << 30;  ///< sequences idle longest are evicted above it
     size_t prefill_chunk = 512;                   ///< tokens between two looks at the stop token
+    bool drafts = true;  ///< guess tokens that repeat earlier ones and confirm several in a pass;
+                         ///< the output is the same without
 };
 
 /// What is loaded, for people and for the model picker.
@@ -126,6 +128,7 @@ struct GenerateRequest {
     std::vector<std::string> stop_strings;  ///< not part of the text that is streamed
     bool ignore_end_of_turn = false;        ///< go on to max_tokens: for benchmarks
     bool show_special_tokens = false;  ///< stream markers such as <think> that are hidden otherwise
+    bool drafts = true;                ///< and EngineConfig::drafts
 };
 
 enum class FinishReason { EndOfTurn, StopString, MaxTokens, ContextFull, Cancelled };
@@ -135,6 +138,9 @@ struct GenerationStats {
     size_t n_cached = 0;     ///< prompt tokens taken from the KV cache
     size_t n_prefilled = 0;  ///< prompt tokens computed
     size_t n_generated = 0;
+    size_t n_passes = 0;    ///< after the prompt
+    size_t n_drafted = 0;   ///< tokens that were guessed
+    size_t n_accepted = 0;  ///< and right
     std::chrono::duration<double> prefill{};
     std::chrono::duration<double> generation{};
     std::chrono::duration<double>

@@ -1,12 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// One generation on the engine thread: prefix from the cache, prefill in chunks, then a token at a
-// time. Private to inference/. States: begin -> prefill (chunk after chunk) -> decode (sample,
-// stream, forward) -> end, which every way out passes.
+// Generation on the engine thread. Private to inference/.
+//
+// A generation: begin() takes its prefix from the cache and prefills in chunks; then passes follow,
+// each of its newest token and a draft of what may come after it (sampling/drafter.h), until it is
+// over; end() is on every way out.
+//
+//     begin() -> [ prepare() -> a pass -> take() ]... -> end()
+//
+// Drafts do not change what comes out. Row i of a pass has the very logits that it would have in a
+// pass of its own (kernels::kIndependentTokens); it is sampled with the one sampler, whose state is
+// that of the tokens before; the first sample that differs from the draft is the true next token,
+// and the rows behind it are forgotten: they were never committed to the cache. So greedy output,
+// and sampled output for a seed, is the same with and without, as are stop strings and limits.
 
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <stop_token>
 #include <variant>
 #include <vector>
@@ -16,6 +27,7 @@
 #include "inference/engine.h"
 #include "inference/model/model.h"
 #include "inference/sampling/answer_stream.h"
+#include "inference/sampling/drafter.h"
 #include "inference/sampling/sampler.h"
 
 namespace belvedere::inference {
@@ -43,36 +55,73 @@ struct GenerationJob {
     Result<GenerationStats> outcome = GenerationStats();
 };
 
+/// What generations share.
+struct GenerationContext {
+    Model& model;
+    KvCache& cache;
+    const Tokenizer& tokenizer;
+    std::span<const TokenId> banned;  ///< ids that are no tokens
+    size_t prefill_chunk = 0;
+    bool drafts = true;
+};
+
 class Generation {
   public:
-    Generation(Model& model,
-               KvCache& cache,
-               const Tokenizer& tokenizer,
-               std::span<const TokenId> banned,
-               size_t prefill_chunk,
-               GenerationJob& job);
+    Generation(const GenerationContext& context, GenerationJob& job);
+    ~Generation();
+    Generation(const Generation&) = delete;
+    Generation& operator=(const Generation&) = delete;
 
-    [[nodiscard]] Result<GenerationStats> run();
+    /// Everything up to the first token.
+    void begin();
+
+    [[nodiscard]] bool isOver() const { return is_over_; }
+
+    [[nodiscard]] const std::stop_token& stop() const { return job_.stop; }
+
+    /// Its part of the next pass.
+    struct Part {
+        std::span<const TokenId> tokens;
+        PassRun run;
+    };
+
+    /// At most n_max > 0 tokens; nullopt where it is over.
+    [[nodiscard]] std::optional<Part> prepare(size_t n_max);
+
+    /// Logits [n_rows, vocab_size] of the prepared tokens.
+    void take(std::span<float> logits);
+
+    /// The pass did not come about. Cancelled is no error.
+    void giveUp(Error error);
+
+    [[nodiscard]] Result<GenerationStats> end();
 
   private:
     [[nodiscard]] Result<void> prefill();
-    [[nodiscard]] Result<void> decode();
-    /// Runs tokens_[begin, begin + n) and keeps them in the cache.
-    [[nodiscard]] Result<void> forward(size_t begin, size_t n);
-    [[nodiscard]] bool accept(TokenId id);
+    [[nodiscard]] Result<void> forward(size_t n);
+    size_t sampleRows(std::span<float> logits, size_t n_rows);
+    void accept(TokenId id);
+    void finish(FinishReason reason);
     void deliver(bool always);
 
-    Model& model_;
-    KvCache& cache_;
-    const Tokenizer& tokenizer_;
+    GenerationContext context_;
     GenerationJob& job_;
     size_t chunk_;
     Sampler sampler_;
+    Drafter drafter_;
     AnswerStream answer_;
     std::vector<TokenId> tokens_;       ///< prompt and answer
+    size_t n_computed_ = 0;             ///< of these, in the cache
+    std::vector<TokenId> pass_tokens_;  ///< the newest token and its draft
     std::vector<TokenId> undelivered_;  ///< tokens since the last text
-    size_t last_row_ = 0;               ///< of the newest pass, where the last token is
+    std::chrono::steady_clock::time_point decode_begin_;
     GenerationStats stats_;
+    bool is_in_use_ = false;  ///< the sequence, by us
+    bool is_over_ = false;
+    std::optional<Error> error_;
 };
+
+/// Decodes generations that have begun until all are over: each pass serves every one that is not.
+void decodeTogether(Model& model, std::span<Generation* const> generations);
 
 }  // namespace belvedere::inference

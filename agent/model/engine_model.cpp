@@ -140,6 +140,8 @@ UsageUpdated usageOf(const inference::GenerationStats& stats) {
     usage.n_cached = stats.n_cached;
     usage.n_prefilled = stats.n_prefilled;
     usage.n_generated = stats.n_generated;
+    usage.n_drafted = stats.n_drafted;
+    usage.n_accepted = stats.n_accepted;
     usage.prefill_seconds = stats.prefill.count();
     usage.generation_seconds = stats.generation.count();
     usage.first_token_seconds = stats.first_token.count();

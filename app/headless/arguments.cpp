@@ -94,6 +94,7 @@ const std::map<std::string, Setter>& valueOptions() {
          choice(&Arguments::compute, {{"exact", Compute::Exact}, {"fast", Compute::Fast}})},
         {"--attention",
          choice(&Arguments::attention, {{"msa", Attention::Msa}, {"dense", Attention::Dense}})},
+        {"--speculative", choice(&Arguments::speculative, {{"on", true}, {"off", false}})},
     };
     return kOptions;
 }

@@ -35,6 +35,7 @@ struct Arguments {
     std::optional<uint64_t> seed;                   ///< --seed N
     std::optional<inference::Compute> compute;      ///< --compute exact|fast
     std::optional<inference::Attention> attention;  ///< --attention msa|dense
+    std::optional<bool> speculative;                ///< --speculative on|off
     bool plain = false;                             ///< --plain
     bool json = false;                              ///< --json
     bool work = false;     ///< --work: the model-tool loop instead of answers from the sources

@@ -55,6 +55,8 @@ Result<void> runBench(const Arguments& arguments, std::stop_token stop) {
         inference::GenerateRequest request;
         request.sequence = sequence;
         request.ignore_end_of_turn = true;
+        // Peers are timed without: what a model says of ids at random repeats itself.
+        request.drafts = arguments.speculative.value_or(false);
         if (n_depth > 0) {
             request.prompt.assign(ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>(n_depth));
             request.max_tokens = 1;

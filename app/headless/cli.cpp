@@ -47,6 +47,7 @@ options:
   --context N             window in tokens; 0: the model's own
   --threads N             0: one per core
   --attention msa|dense   layers with an MSA index: the blocks it chooses, or everything (msa)
+  --speculative on|off    guess tokens that repeat earlier ones, confirm several at once; the answer is the same (on)
   --max-tokens N, --temperature T, --seed N
   --work                  let the model use tools (chat, ask); every change asks first
   --questions FILE        ask: many questions, JSON lines with "id" and "text", each in a context of its own

@@ -143,6 +143,8 @@ struct Writer {
                 {"n_cached", e.n_cached},
                 {"n_prefilled", e.n_prefilled},
                 {"n_generated", e.n_generated},
+                {"n_drafted", e.n_drafted},
+                {"n_accepted", e.n_accepted},
                 {"prefill_seconds", e.prefill_seconds},
                 {"generation_seconds", e.generation_seconds},
                 {"first_token_seconds", e.first_token_seconds}};

@@ -26,6 +26,7 @@ Result<Config> configFor(const Arguments& arguments) {
     config.engine.n_threads = arguments.n_threads.value_or(config.engine.n_threads);
     config.engine.context_tokens = arguments.context_tokens.value_or(config.engine.context_tokens);
     config.engine.attention = arguments.attention.value_or(config.engine.attention);
+    config.engine.drafts = arguments.speculative.value_or(config.engine.drafts);
     config.engine.compute = arguments.compute.value_or(config.engine.compute);
     config.agent.source_budget_tokens =
         arguments.budget.value_or(config.agent.source_budget_tokens);

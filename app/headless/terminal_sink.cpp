@@ -198,11 +198,12 @@ void TerminalSink::showSources() {
     if (stderr_is_terminal_ && usage.n_generated > 0) {
         fmt::print(
             stderr,
-            "{} tokens in {:.1f} s ({:.0f}/s); prompt {} tokens, {} from the cache; first token "
-            "after {:.2f} s\n",
+            "{} tokens in {:.1f} s ({:.0f}/s, {} of {} drafted accepted); prompt {} tokens, {} "
+            "from the cache; first token after {:.2f} s\n",
             usage.n_generated, usage.generation_seconds,
             static_cast<double>(usage.n_generated) / std::max(usage.generation_seconds, 1e-6),
-            usage.n_prompt, usage.n_cached, usage.first_token_seconds);
+            usage.n_accepted, usage.n_drafted, usage.n_prompt, usage.n_cached,
+            usage.first_token_seconds);
     }
 }
 

@@ -118,6 +118,10 @@ QString usageText(const agent::UsageUpdated& usage) {
     if (usage.generation_seconds > 0 && usage.n_generated > 0) {
         const double rate = static_cast<double>(usage.n_generated) / usage.generation_seconds;
         parts += tr("%1 tokens/s").arg(locale.toString(rate, 'f', rate < 10 ? 1 : 0));
+        if (usage.n_accepted > 0) {
+            parts += tr("%1 of %2 tokens drafted right")
+                         .arg(countText(usage.n_accepted), countText(usage.n_generated));
+        }
     }
     if (usage.first_token_seconds > 0) {
         parts += tr("first after %1 s")

@@ -63,5 +63,12 @@ TEST(Arguments, AttentionIsMsaOrDense) {
     EXPECT_NE(wrong.error().message.find("sparse"), std::string::npos);
 }
 
+TEST(Arguments, SpeculativeIsOnOrOff) {
+    EXPECT_EQ(parseArguments({"ask", "--speculative", "on"})->speculative, true);
+    EXPECT_EQ(parseArguments({"ask", "--speculative", "off"})->speculative, false);
+    EXPECT_FALSE(parseArguments({"ask"})->speculative.has_value());
+    EXPECT_FALSE(parseArguments({"ask", "--speculative", "maybe"}).has_value());
+}
+
 }  // namespace
 }  // namespace belvedere::app
