@@ -2,7 +2,8 @@
 #pragma once
 
 // Element and block types of weights and caches: ids, sizes, names, byte layouts. Layouts are those
-// of ggml (GGUF v3); the decode rules are in kernels/scalar/dequantize.cpp. Plain data, any thread.
+// of ggml (GGUF v3), but for MXFP8, which is ours; the decode rules are in
+// kernels/scalar/dequantize.cpp. Plain data, any thread.
 
 #include <cstddef>
 #include <cstdint>
@@ -25,6 +26,7 @@ enum class WeightType : uint32_t {
     Q6_K = 14,
     BF16 = 30,
     MXFP4 = 39,
+    MXFP8 = 1000,  ///< no GGUF has it
 };
 
 /// One row of a matrix is n_cols / block_elements blocks of block_bytes.
@@ -44,6 +46,7 @@ inline constexpr WeightTypeInfo kWeightTypes[] = {
     {WeightType::Q3_K, "Q3_K", 256, 110}, {WeightType::Q4_K, "Q4_K", 256, 144},
     {WeightType::Q5_K, "Q5_K", 256, 176}, {WeightType::Q6_K, "Q6_K", 256, 210},
     {WeightType::BF16, "BF16", 1, 2},     {WeightType::MXFP4, "MXFP4", 32, 17},
+    {WeightType::MXFP8, "MXFP8", 32, 33},
 };
 
 /// nullptr where the id is none of ours.

@@ -90,6 +90,7 @@ RowBlock readQuants(WeightType type, const uint8_t* block, size_t b) {
         case WeightType::F32:
         case WeightType::F16:
         case WeightType::BF16:
+        case WeightType::MXFP8:
             break;
     }
     return out;
@@ -159,6 +160,7 @@ void putQuants(Quants quants, const RowBlock& block, uint8_t* out, size_t row) {
             }
             break;
         case Quants::Float:
+        case Quants::Float8:
             break;
     }
 }
@@ -227,6 +229,7 @@ void putScales(WeightType type, const uint8_t* block, uint8_t* out, size_t row) 
         case WeightType::F32:
         case WeightType::F16:
         case WeightType::BF16:
+        case WeightType::MXFP8:
             break;
     }
 }
@@ -255,6 +258,18 @@ void packFloatRow(const uint8_t* row_bytes, size_t n_cols, uint8_t* tile, size_t
     }
 }
 
+void packFloat8Row(const uint8_t* row_bytes, size_t n_cols, uint8_t* tile, size_t row) {
+    constexpr size_t kStoredBytes = kBlockCols + 1;
+    uint8_t* scales = tile + n_cols * kTileRows;
+    for (size_t b = 0; b < n_cols / kBlockCols; ++b) {
+        const uint8_t* block = row_bytes + b * kStoredBytes;
+        scales[b * kTileRows + row] = block[0];
+        for (size_t i = 0; i < kBlockCols; ++i) {
+            tile[(b * kBlockCols + i) * kTileRows + row] = block[1 + i];
+        }
+    }
+}
+
 }  // namespace
 
 size_t packedBytes(WeightType type, size_t n_rows, size_t n_cols) noexcept {
@@ -275,7 +290,9 @@ void packRows(WeightType type,
         std::memset(tile, 0, tile_bytes);
         for (size_t row = first; row < std::min(first + kTileRows, row_end); ++row) {
             const uint8_t* bytes = static_cast<const uint8_t*>(w) + row * row_bytes;
-            if (!isFloatType(type)) {
+            if (type == WeightType::MXFP8) {
+                packFloat8Row(bytes, n_cols, tile, row - first);
+            } else if (!isFloatType(type)) {
                 packQuantRow(type, bytes, n_cols, tile, row - first);
             } else if (floatBytes(type) == 2) {
                 packFloatRow<2>(bytes, n_cols, tile, row - first);

@@ -28,7 +28,8 @@
 //     SuperPairHalves 320  d[16], dmin[16] f16, 8 x 2 halves x (scale | min << 4)[16]
 //     A half is 16 columns.
 //
-// Weights, float types: tile = [n_cols][16 rows] in the stored type.
+// Weights, float types: tile = [n_cols][16 rows] in the stored type. MXFP8 is one of them: behind
+// its columns stand, for each block of 32, the scales of the rows as in Power.
 //
 // Activations. Tokens go in chunks of 16, the rest in chunks of 8, 4, 2, 1, so that a kernel has a
 // fixed number of accumulators.
@@ -46,7 +47,7 @@ inline constexpr size_t kTileRows = 16;
 inline constexpr size_t kBlockCols = 32;
 inline constexpr size_t kMaxChunkTokens = 16;
 
-enum class Quants { Four, Five, Six, Two, Three, Eight, Float };
+enum class Quants { Four, Five, Six, Two, Three, Eight, Float, Float8 };
 enum class Scales { D, DMin, Power, SuperPair, SuperHalves, SuperPairHalves, None };
 
 struct PackedFormat {
@@ -82,6 +83,8 @@ static inline constexpr PackedFormat packedFormat(WeightType type) {
             return {Quants::Six, Scales::SuperHalves, 32};
         case WeightType::MXFP4:
             return {Quants::Four, Scales::Power, 16};  // codes; the kernel looks the integers up
+        case WeightType::MXFP8:
+            return {Quants::Float8, Scales::Power, 0};
         case WeightType::F32:
         case WeightType::F16:
         case WeightType::BF16:
@@ -90,8 +93,9 @@ static inline constexpr PackedFormat packedFormat(WeightType type) {
     return {Quants::Float, Scales::None, 0};
 }
 
+/// Whether activations stay f32.
 static inline constexpr bool isFloatType(WeightType type) {
-    return packedFormat(type).quants == Quants::Float;
+    return packedFormat(type).quants >= Quants::Float;
 }
 
 /// Bytes of an element of a float type.
@@ -101,7 +105,7 @@ static inline constexpr size_t floatBytes(WeightType type) {
 
 /// Bytes of the quants of 16 rows x 32 columns.
 static inline constexpr size_t quantBytes(Quants quants) {
-    constexpr size_t kBytes[] = {256, 320, 384, 128, 192, 512, 0};
+    constexpr size_t kBytes[] = {256, 320, 384, 128, 192, 512, 0, 512};
     return kBytes[static_cast<size_t>(quants)];
 }
 

@@ -18,6 +18,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "kernels/base/result.h"
@@ -25,12 +26,15 @@
 
 namespace belvedere::inference {
 
-/// A matrix [n_rows, n_cols] = [out, in] in a model file; does not own.
+/// A matrix [n_rows, n_cols] = [out, in] in a model file; does not own. MXFP8 stands in two places,
+/// until a backend joins them to blocks.
 struct MatrixView {
     kernels::WeightType type = kernels::WeightType::F32;
     const void* data = nullptr;
     size_t n_rows = 0;
     size_t n_cols = 0;
+    const void* scales = nullptr;  ///< MXFP8: E8M0 [n_rows, n_cols / 32]; `data` is all E4M3
+    std::string_view name = {};    ///< for messages
 
     [[nodiscard]] size_t bytes() const { return n_rows * kernels::rowBytes(type, n_cols); }
 };

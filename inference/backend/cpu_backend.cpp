@@ -269,10 +269,15 @@ void CpuBackend::embed(const DeviceLinear& table,
     const MatrixView& view = static_cast<const CpuLinear&>(table).weight.view;
     auto& rows = static_cast<CpuBuffer&>(out);
     const size_t row_bytes = kernels::rowBytes(view.type, view.n_cols);
+    std::vector<std::byte> joined(view.scales != nullptr ? row_bytes : 0);
     for (size_t t = 0; t < tokens.size(); ++t) {
-        BV_DCHECK(tokens[t] >= 0 && static_cast<size_t>(tokens[t]) < view.n_rows);
-        const auto* row =
-            static_cast<const std::byte*>(view.data) + static_cast<size_t>(tokens[t]) * row_bytes;
+        const auto token = static_cast<size_t>(tokens[t]);
+        BV_DCHECK(tokens[t] >= 0 && token < view.n_rows);
+        const auto* row = static_cast<const std::byte*>(view.data) + token * row_bytes;
+        if (view.scales != nullptr) {
+            BV_CHECK(joinScales(view, joined.data(), token, token + 1));  // loading saw each row
+            row = joined.data();
+        }
         kernels_.dequantize(view.type, row, rows.row(t), view.n_cols);
     }
 }

@@ -89,7 +89,7 @@ void CpuBackend::route(const ExpertsStep& step, const CpuExperts& experts) {
     const auto& hidden = static_cast<const CpuBuffer&>(*step.hidden);
     const float* norm = static_cast<const CpuVector&>(*step.norm).values.data();
     const size_t dim = hidden.width;
-    const size_t n_experts = experts.router.n_rows;
+    const size_t n_experts = experts.router.view.n_rows;
     const size_t n_used = shape_.n_experts_used;
     router_logits_.resize(step.n_tokens * n_experts);
     chosen_ids_.resize(step.n_tokens * n_used);
@@ -100,8 +100,8 @@ void CpuBackend::route(const ExpertsStep& step, const CpuExperts& experts) {
         float* x = prologue_.data() + begin * dim;
         float* scores = router_logits_.data() + begin * n_experts;
         kernels_.rms_norm(hidden.row(begin), dim, norm, x, dim, n, dim, step.eps);
-        kernels_.mat_mul_f32({.type = experts.router.type,
-                              .w = experts.router.data,
+        kernels_.mat_mul_f32({.type = experts.router.view.type,
+                              .w = experts.router.data(),
                               .n_rows = n_experts,
                               .n_cols = dim,
                               .x = x,
@@ -214,7 +214,7 @@ void CpuBackend::runExperts(const ExpertsStep& step,
                             const CpuExperts& experts,
                             std::span<ExpertRows> all_rows) {
     const CpuExpert& first = experts.experts.front();  // their shapes and types are equal
-    const size_t dim = experts.router.n_cols;
+    const size_t dim = experts.router.view.n_cols;
     const size_t ff_dim = first.gate.view.n_rows;
     const auto addJobs = [&](CpuMatrix CpuExpert::* part, const float* x, size_t width,
                              float* out) {

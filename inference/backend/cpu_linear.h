@@ -16,15 +16,14 @@
 
 namespace belvedere::inference {
 
-/// A matrix and, in the fast way, its copy in the layout of the kernels.
+/// A matrix and, where the file's layout is not the one that the kernels read, a copy in theirs.
 struct CpuMatrix {
     MatrixView view;
-    AlignedBuffer<std::byte> packed;  ///< empty: the kernel reads the file's layout
+    AlignedBuffer<std::byte> packed;  ///< empty: the kernels read the file's layout
     bool fast = false;
 
-    [[nodiscard]] const void* fastData() const {
-        return packed.size() > 0 ? packed.data() : view.data;
-    }
+    /// What the product of this matrix reads, the exact or the fast one.
+    [[nodiscard]] const void* data() const { return packed.size() > 0 ? packed.data() : view.data; }
 };
 
 struct CpuLowRank {
@@ -53,10 +52,10 @@ struct CpuExpert {
     [[nodiscard]] std::array<CpuMatrix*, 3> matrices() { return {&gate, &up, &down}; }
 };
 
-/// A router, read as it is, and its experts.
+/// A router and its experts.
 class CpuExperts : public DeviceExperts {
   public:
-    MatrixView router;  ///< [n_experts, dim]
+    CpuMatrix router;  ///< [n_experts, dim], exact
     std::vector<float> choice_bias;
     std::vector<CpuExpert> experts;
 };
@@ -77,7 +76,18 @@ class CpuBuffer : public DeviceBuffer {
     [[nodiscard]] const float* row(size_t t) const { return values.data() + t * width; }
 };
 
-/// Copies what the kernels want packed. Errors: OutOfMemory.
+/// Rows [row_begin, row_end) of an MXFP8 matrix, whose scales stand apart, as blocks. Returns false
+/// where a number or a scale is NaN.
+[[nodiscard]] bool joinScales(const MatrixView& view,
+                              std::byte* blocks,
+                              size_t row_begin,
+                              size_t row_end);
+
+/// Bytes of the copy that makeMatrix makes; 0: none.
+[[nodiscard]] size_t copyBytes(const MatrixView& view,
+                               bool fast,
+                               const kernels::KernelTable& kernels);
+/// Copies what the kernels want packed. Errors: OutOfMemory; Corrupt where MXFP8 holds NaN.
 [[nodiscard]] Result<CpuMatrix> makeMatrix(const MatrixView& view,
                                            bool fast,
                                            const kernels::KernelTable& kernels,

@@ -216,7 +216,7 @@ void CpuBackend::runJobs() {
 void CpuBackend::runRowsExact(const RowJob& job, size_t begin, size_t end) {
     const size_t n_tokens = job.input.n_tokens;
     kernels::MatMulF32 product = {.type = job.matrix->view.type,
-                                  .w = job.matrix->view.data,
+                                  .w = job.matrix->data(),
                                   .n_rows = job.matrix->view.n_rows,
                                   .n_cols = job.matrix->view.n_cols,
                                   .x = job.input.x,
@@ -231,7 +231,7 @@ void CpuBackend::runRowsExact(const RowJob& job, size_t begin, size_t end) {
     for (const RankPart& part : job.parts) {
         const MatrixView& b = part.part->b.view;
         product.type = b.type;
-        product.w = b.data;
+        product.w = part.part->b.data();
         product.n_cols = b.n_cols;
         product.x = part.t;
         product.x_stride = b.n_cols;
@@ -249,7 +249,7 @@ void CpuBackend::runRowsFast(const RowJob& job, size_t begin, size_t end) {
     const size_t sum_stride = job.add ? shape_.step_width : job.out_stride;
     kernels::MatMulFast product = {
         .type = job.matrix->view.type,
-        .packed = job.matrix->fastData(),
+        .packed = job.matrix->data(),
         .n_rows = job.matrix->view.n_rows,
         .n_cols = job.matrix->view.n_cols,
         .activations = job.input.activations[activationIndex(job.matrix->view.type)],
@@ -262,7 +262,7 @@ void CpuBackend::runRowsFast(const RowJob& job, size_t begin, size_t end) {
     for (const RankPart& part : job.parts) {
         const MatrixView& b = part.part->b.view;
         product.type = b.type;
-        product.packed = part.part->b.fastData();
+        product.packed = part.part->b.data();
         product.n_cols = b.n_cols;
         product.activations = part.activations;
         product.out = corrections_.data() + job.scratch_column;

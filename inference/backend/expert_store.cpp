@@ -7,7 +7,8 @@ namespace belvedere::inference {
 
 Result<std::unique_ptr<CpuExperts>> ExpertStore::add(const ExpertsView& view, bool fast) {
     auto layer = std::make_unique<CpuExperts>();
-    layer->router = view.router;
+    layer->router = BV_TRY(makeMatrix(view.router, false, kernels_, pool_));
+    resident_bytes_ += layer->router.packed.size();
     layer->choice_bias = view.choice_bias;
     layer->experts.resize(view.gate.size());
     for (size_t i = 0; i < layer->experts.size(); ++i) {
@@ -50,9 +51,7 @@ Result<size_t> ExpertStore::prepare(CpuExperts& layer, std::span<const size_t> i
 uint64_t ExpertStore::packedBytes(const CpuExpert& expert) const {
     uint64_t n_bytes = 0;
     for (const CpuMatrix* matrix : {&expert.gate, &expert.up, &expert.down}) {
-        const MatrixView& view = matrix->view;
-        n_bytes +=
-            matrix->fast ? kernels_.packed_bytes(view.type, view.n_rows, view.n_cols) : size_t{0};
+        n_bytes += copyBytes(matrix->view, matrix->fast, kernels_);
     }
     return n_bytes;
 }

@@ -17,7 +17,9 @@ namespace belvedere::inference {
 
 /// One matrix of a tensor, where the container keeps it by itself.
 struct TensorPiece {
-    std::span<const std::byte> bytes;  ///< not aligned
+    std::span<const std::byte> bytes;        ///< not aligned
+    std::span<const std::byte> scales = {};  ///< MXFP8: one E8M0 for 32 numbers of E4M3
+    std::string_view stored_name = {};       ///< where it is not the tensor's
 };
 
 struct ModelTensor {
@@ -36,7 +38,7 @@ struct ModelTensor {
     [[nodiscard]] uint64_t byteCount() const {
         uint64_t n_bytes = bytes.size();
         for (const TensorPiece& piece : pieces) {
-            n_bytes += piece.bytes.size();
+            n_bytes += piece.bytes.size() + piece.scales.size();
         }
         return n_bytes;
     }

@@ -53,7 +53,13 @@ Result<void> CheckpointSource::addTensors() {
         }
         const bool is_foreign = (name.role == TensorRole::Vision && !config_.has_vision) ||
                                 isForeignBias(name.name, config_.model.biases);
-        if (is_foreign || name.is_scale) {
+        if (stored.entry->dtype == "F8_E4M3" && !config_.is_mxfp8) {
+            return fail(ErrorCode::Unsupported,
+                        "{}: tensor {} is F8_E4M3, but {} has no quantization_config that says how "
+                        "it is scaled",
+                        stored.file->name(), stored.entry->name, config_file_);
+        }
+        if (is_foreign) {
             name = {};
             name.name = stored.entry->name;
         }

@@ -25,11 +25,12 @@ struct StoredPart {
 /// Collects parts under the names of the decoder, then joins them.
 class CheckpointTensors {
   public:
-    /// Errors: Corrupt where two stored tensors claim the same place.
+    /// Scales may come before or after what they belong to. Errors: Corrupt where two stored
+    /// tensors claim the same place.
     [[nodiscard]] Result<void> add(const FolderTensor& stored, const CheckpointName& name);
 
     /// The tensors, ordered by name. Their names stay with this object. Errors: Corrupt where
-    /// experts are missing or differ in type or shape.
+    /// experts are missing or differ in type or shape, or scales do not fit or belong to nothing.
     [[nodiscard]] Result<std::vector<ModelTensor>> join() const;
 
   private:
@@ -42,9 +43,16 @@ class CheckpointTensors {
     [[nodiscard]] Result<void> addPart(const std::string& name,
                                        const StoredPart& part,
                                        const CheckpointName& parsed);
-    [[nodiscard]] static Result<ModelTensor> joinParts(const std::string& name, const Parts& parts);
+    [[nodiscard]] Result<ModelTensor> joinParts(const std::string& name, const Parts& parts) const;
+    [[nodiscard]] Result<void> addPieces(const std::string& name,
+                                         const Parts& parts,
+                                         ModelTensor& tensor) const;
+    /// The scales of an expert of a tensor, nullptr where there are none.
+    [[nodiscard]] const StoredPart* findScales(const std::string& name, size_t expert) const;
+    [[nodiscard]] Result<void> refuseOrphans() const;
 
     std::map<std::string, Parts> parts_;
+    std::map<std::string, Parts> scales_;  ///< by the name of what they scale
 };
 
 }  // namespace belvedere::inference

@@ -88,6 +88,21 @@ void addAttentionNotices(const ModelConfig& config,
     }
 }
 
+/// Numbers and scales of MXFP8 stand apart in the file, so no kernel reads it in place.
+void addRepackNotice(const ModelSource& source, ModelInfo& info) {
+    const auto tensors = source.tensors();
+    const bool has_mxfp8 =
+        std::any_of(tensors.begin(), tensors.end(), [](const ModelTensor& tensor) {
+            return tensor.type->id == static_cast<uint32_t>(kernels::WeightType::MXFP8);
+        });
+    if (has_mxfp8) {
+        info.notices.push_back(
+            fmt::format("MXFP8 weights were joined with their scales: {:.1f} GiB in memory beside "
+                        "the mapped {:.1f} GiB",
+                        gib(info.resident_bytes), gib(info.file_bytes)));
+    }
+}
+
 /// An adapter in GGUF changes the rows of q and k in the order of GGUF.
 Result<void> checkAdapterRows(const LoadRequest& request, const ModelConfig& config) {
     if (!request.adapters.empty() && config.rope.pairing != config.family->rope) {
@@ -228,6 +243,7 @@ Result<std::unique_ptr<Model>> Model::load(const LoadRequest& request,
     model->decoder_ =
         BV_TRY(Decoder::create(config, std::move(weights), *model->backend_, max_tokens));
     info.resident_bytes = model->backend_->residentBytes();
+    addRepackNotice(source, info);
     info.instruction_set = model->backend_->description();
     info.n_threads = model->backend_->threadCount();
     report(1.0, "ready");

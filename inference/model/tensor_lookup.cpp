@@ -37,7 +37,13 @@ Result<MatrixView> TensorLookup::matrix(const ModelTensor& tensor,
                     source_.name(), tensor.label(), n_cols, n_rows, n_matrices, tensor.dims[0],
                     tensor.dims[1], tensor.dims[2], tensor.dims[3], kLayerHint);
     }
-    return MatrixView{type->type, tensor.piece(index).bytes.data(), n_rows, n_cols};
+    const TensorPiece piece = tensor.piece(index);
+    return MatrixView{type->type,
+                      piece.bytes.data(),
+                      n_rows,
+                      n_cols,
+                      piece.scales.empty() ? nullptr : piece.scales.data(),
+                      piece.stored_name.empty() ? tensor.label() : piece.stored_name};
 }
 
 Result<LinearView> TensorLookup::linear(const std::string& name, size_t n_rows, size_t n_cols) {
@@ -81,6 +87,10 @@ Result<MatrixView> TensorLookup::plainMatrix(const std::string& name,
 Result<std::vector<float>> TensorLookup::vector(const std::string& name, size_t n) {
     const ModelTensor* tensor = BV_TRY(required(name));
     const MatrixView view = BV_TRY(matrix(*tensor, 1, n));
+    if (view.scales != nullptr) {
+        return fail(ErrorCode::Unsupported, "{}: tensor {} has type {}, expected F32, F16 or BF16",
+                    source_.name(), tensor->label(), tensor->type->name);
+    }
     std::vector<float> values(n);
     const kernels::KernelTable* scalar = kernels::tableFor(kernels::Isa::Scalar);
     scalar->dequantize(view.type, view.data, values.data(), n);

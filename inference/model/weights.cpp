@@ -175,6 +175,26 @@ Result<OuterViews> outerViews(TensorLookup& lookup, const ModelConfig& config) {
     return views;
 }
 
+Result<ModelWeights> moveOuter(const OuterViews& views, Backend& backend) {
+    ModelWeights weights;
+    weights.embedding = BV_TRY(backend.addLinear(views.embedding));
+    weights.output_norm = BV_TRY(backend.addVector(views.output_norm));
+    weights.output_norm_values = views.output_norm;
+    if (views.head) {
+        weights.untied_head = BV_TRY(backend.addLinear(*views.head));
+    }
+    return weights;
+}
+
+/// What a backend says of a tensor does not name the file.
+template <class T>
+Result<T> inFile(const ModelSource& source, Result<T> result) {
+    if (!result.has_value()) {
+        return failWithContext(std::move(result).error(), source.name());
+    }
+    return result;
+}
+
 /// Asks for what needs no place in the weights.
 Result<void> checkRopeDivisors(TensorLookup& lookup, const ModelConfig& config) {
     if (lookup.has("rope_freqs.weight")) {
@@ -234,14 +254,8 @@ Result<ModelWeights> loadWeights(const ModelSource& source,
                                  const std::stop_token& stop) {
     BV_TRY(checkTensors(source, adapters, config));
     TensorLookup lookup(source, adapters);
-    ModelWeights weights;
-    const OuterViews outer = BV_TRY(outerViews(lookup, config));
-    weights.embedding = BV_TRY(backend.addLinear(outer.embedding));
-    weights.output_norm = BV_TRY(backend.addVector(outer.output_norm));
-    weights.output_norm_values = outer.output_norm;
-    if (outer.head) {
-        weights.untied_head = BV_TRY(backend.addLinear(*outer.head));
-    }
+    ModelWeights weights =
+        BV_TRY(inFile(source, moveOuter(BV_TRY(outerViews(lookup, config)), backend)));
     for (size_t layer = 0; layer < config.n_layers; ++layer) {
         if (stop.stop_requested()) {
             return fail(ErrorCode::Cancelled, "loading {} was stopped", source.name());
@@ -250,7 +264,7 @@ Result<ModelWeights> loadWeights(const ModelSource& source,
             progress(static_cast<double>(layer) / static_cast<double>(config.n_layers));
         }
         weights.layers.push_back(
-            BV_TRY(moveLayer(BV_TRY(layerViews(lookup, config, layer)), backend)));
+            BV_TRY(inFile(source, moveLayer(BV_TRY(layerViews(lookup, config, layer)), backend))));
     }
     return weights;
 }

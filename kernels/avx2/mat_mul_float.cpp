@@ -16,12 +16,20 @@ namespace {
 /// Columns that the exact way decodes at a time: the largest block.
 constexpr size_t kDecodeCols = 256;
 constexpr size_t kTokens = 4;
+/// E4M3 is read as 2^-8 of its value; the sums make up for it.
+constexpr float kFloat8Factor = 256.0F;
 
 /// 8 rows from `first` of column `col` of a tile [n_cols][16].
 template <WeightType kType>
 __m256 loadColumn(const uint8_t* tile, size_t col, size_t first) {
     if constexpr (kType == WeightType::F32) {
         return _mm256_loadu_ps(reinterpret_cast<const float*>(tile) + col * kTileRows + first);
+    } else if constexpr (kType == WeightType::MXFP8) {
+        // The bits of E4M3 as those of binary16, whose bias is 8 larger: times 2^-8.
+        const __m128i bytes = _mm_cvtepi8_epi16(
+            _mm_loadl_epi64(reinterpret_cast<const __m128i*>(tile + col * kTileRows + first)));
+        const __m128i mask = _mm_set1_epi16(static_cast<int16_t>(0xbf80));
+        return _mm256_cvtph_ps(_mm_and_si128(_mm_slli_epi16(bytes, 7), mask));
     } else {
         const __m128i halves =
             _mm_loadu_si128(reinterpret_cast<const __m128i*>(tile + 2 * (col * kTileRows + first)));
@@ -41,12 +49,27 @@ struct Activations {
     size_t col_stride;
 };
 
+/// Factors of 8 rows from `first` for the columns of block b; MXFP8.
+__m256 loadScales(const uint8_t* scales, size_t b, size_t first) {
+    // 2^(e - 127), subnormal for e = 0.
+    const __m256i e = _mm256_cvtepu8_epi32(
+        _mm_loadl_epi64(reinterpret_cast<const __m128i*>(scales + b * kTileRows + first)));
+    const __m256i zero = _mm256_cmpeq_epi32(e, _mm256_setzero_si256());
+    return _mm256_castsi256_ps(
+        _mm256_blendv_epi8(_mm256_slli_epi32(e, 23), _mm256_set1_epi32(0x00400000), zero));
+}
+
 /// acc[t][h] += tile [n][16] times x, t < kT; h is the half of the rows.
 template <WeightType kType, size_t kT>
 void addColumns(const uint8_t* tile, size_t n, const Activations& a, __m256 (*acc)[2]) {
     for (size_t col = 0; col < n; ++col) {
-        const __m256 low = loadColumn<kType>(tile, col, 0);
-        const __m256 high = loadColumn<kType>(tile, col, 8);
+        __m256 low = loadColumn<kType>(tile, col, 0);
+        __m256 high = loadColumn<kType>(tile, col, 8);
+        if constexpr (kType == WeightType::MXFP8) {
+            const uint8_t* scales = tile + n * kTileRows;
+            low = _mm256_mul_ps(low, loadScales(scales, col / kBlockCols, 0));
+            high = _mm256_mul_ps(high, loadScales(scales, col / kBlockCols, 8));
+        }
 #pragma GCC unroll 4
         for (size_t t = 0; t < kT; ++t) {
             const __m256 x = _mm256_broadcast_ss(a.x + t * a.token_stride + col * a.col_stride);
@@ -76,6 +99,10 @@ void multiplyPart(const MatMulFast& args, TokenChunk chunk, size_t t) {
         }
         addColumns<kType, kT>(tile, args.n_cols, {x, 1, chunk.n}, acc);
         for (size_t i = 0; i < kT; ++i) {
+            if constexpr (kType == WeightType::MXFP8) {
+                acc[i][0] = _mm256_mul_ps(acc[i][0], _mm256_set1_ps(kFloat8Factor));
+                acc[i][1] = _mm256_mul_ps(acc[i][1], _mm256_set1_ps(kFloat8Factor));
+            }
             storeRows(args.out + (chunk.begin + t + i) * args.out_stride + row, args.row_end - row,
                       acc[i]);
         }
@@ -162,6 +189,8 @@ void matMulFloat(const MatMulFast& args) noexcept {
             return multiply<WeightType::F32>(args);
         case WeightType::F16:
             return multiply<WeightType::F16>(args);
+        case WeightType::MXFP8:
+            return multiply<WeightType::MXFP8>(args);
         default:
             return multiply<WeightType::BF16>(args);
     }

@@ -392,6 +392,7 @@ void matMulFast(const MatMulFast& args) noexcept {
         case WeightType::F32:
         case WeightType::F16:
         case WeightType::BF16:
+        case WeightType::MXFP8:
             return matMulFloat(args);
     }
 }

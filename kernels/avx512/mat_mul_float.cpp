@@ -15,6 +15,8 @@ namespace {
 
 /// Columns that the exact way decodes at a time: the largest block.
 constexpr size_t kDecodeCols = 256;
+/// E4M3 is read as 2^-8 of its value; the sums make up for it.
+constexpr float kFloat8Factor = 256.0F;
 
 __mmask16 rowMask(size_t n_rows) {
     return static_cast<__mmask16>(n_rows >= kTileRows ? 0xffffU : (1U << n_rows) - 1U);
@@ -25,6 +27,12 @@ template <WeightType kType>
 __m512 loadColumn(const uint8_t* tile, size_t col) {
     if constexpr (kType == WeightType::F32) {
         return _mm512_loadu_ps(tile + col * 64);
+    } else if constexpr (kType == WeightType::MXFP8) {
+        // The bits of E4M3 as those of binary16, whose bias is 8 larger: times 2^-8.
+        const __m256i bytes = _mm256_cvtepi8_epi16(
+            _mm_loadu_si128(reinterpret_cast<const __m128i*>(tile + col * kTileRows)));
+        const __m256i mask = _mm256_set1_epi16(static_cast<int16_t>(0xbf80));
+        return _mm512_cvtph_ps(_mm256_and_si256(_mm256_slli_epi16(bytes, 7), mask));
     } else {
         const __m256i halves =
             _mm256_loadu_si256(reinterpret_cast<const __m256i*>(tile + col * 32));
@@ -36,8 +44,26 @@ __m512 loadColumn(const uint8_t* tile, size_t col) {
     }
 }
 
+/// Factors of 16 rows for the columns from `col` on; only MXFP8 has them.
+template <WeightType kType>
+__m512 loadScales(const uint8_t* tile, size_t n_cols, size_t col) {
+    if constexpr (kType != WeightType::MXFP8) {
+        return _mm512_set1_ps(1.0F);
+    } else {
+        // 2^(e - 127), subnormal for e = 0.
+        const uint8_t* scales = tile + n_cols * kTileRows + col / kBlockCols * kTileRows;
+        const __m512i e =
+            _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(scales)));
+        const __m512i subnormal = _mm512_set1_epi32(0x00400000);
+        return _mm512_castsi512_ps(_mm512_mask_mov_epi32(_mm512_slli_epi32(e, 23),
+                                                         _mm512_testn_epi32_mask(e, e), subnormal));
+    }
+}
+
 template <WeightType kType, size_t kTokens>
 void multiplyChunk(const MatMulFast& args, size_t token) {
+    constexpr bool kScaled = kType == WeightType::MXFP8;
+    const size_t step = kScaled ? kBlockCols : args.n_cols;
     const size_t tile_bytes = packedTileBytes(kType, args.n_cols);
     const float* x = static_cast<const float*>(args.activations) + token * args.n_cols;
     for (size_t row = args.row_begin; row < args.row_end; row += kTileRows) {
@@ -47,15 +73,24 @@ void multiplyChunk(const MatMulFast& args, size_t token) {
         for (size_t t = 0; t < kTokens; ++t) {
             acc[t] = _mm512_setzero_ps();
         }
-        for (size_t col = 0; col < args.n_cols; ++col) {
-            const __m512 w = loadColumn<kType>(tile, col);
+        for (size_t begin = 0; begin < args.n_cols; begin += step) {
+            const __m512 scale = loadScales<kType>(tile, args.n_cols, begin);
+            for (size_t col = begin; col < begin + step; ++col) {
+                __m512 w = loadColumn<kType>(tile, col);
+                if constexpr (kScaled) {
+                    w = _mm512_mul_ps(w, scale);
+                }
 #pragma GCC unroll 16
-            for (size_t t = 0; t < kTokens; ++t) {
-                acc[t] = _mm512_fmadd_ps(w, _mm512_set1_ps(x[col * kTokens + t]), acc[t]);
+                for (size_t t = 0; t < kTokens; ++t) {
+                    acc[t] = _mm512_fmadd_ps(w, _mm512_set1_ps(x[col * kTokens + t]), acc[t]);
+                }
             }
         }
         const __mmask16 mask = rowMask(args.row_end - row);
         for (size_t t = 0; t < kTokens; ++t) {
+            if constexpr (kScaled) {
+                acc[t] = _mm512_mul_ps(acc[t], _mm512_set1_ps(kFloat8Factor));
+            }
             _mm512_mask_storeu_ps(args.out + (token + t) * args.out_stride + row, mask, acc[t]);
         }
     }
@@ -151,6 +186,8 @@ void matMulFloat(const MatMulFast& args) noexcept {
             return multiply<WeightType::F32>(args);
         case WeightType::F16:
             return multiply<WeightType::F16>(args);
+        case WeightType::MXFP8:
+            return multiply<WeightType::MXFP8>(args);
         default:
             return multiply<WeightType::BF16>(args);
     }

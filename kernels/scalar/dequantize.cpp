@@ -3,7 +3,9 @@
 // binary16, little-endian; q is an unsigned integer element; one comment per type gives the byte
 // layout of a block. Products of scales come first, then q, so that every bit equals the reference.
 
+#include <bit>
 #include <cstring>
+#include <limits>
 
 #include "kernels/scalar/float_formats.h"
 #include "kernels/scalar/scalar_kernels.h"
@@ -173,6 +175,28 @@ void decodeMXFP4(const uint8_t* block, float* y) {
     }
 }
 
+/// Twice a number of 1 sign, 4 exponent and 3 mantissa bits, bias 7, no infinities (E4M3FN).
+float doubledE4M3(uint8_t bits) {
+    const uint32_t exponent = bits >> 3 & 15U;
+    const uint32_t mantissa = bits & 7U;
+    if (exponent == 15 && mantissa == 7) {
+        return std::numeric_limits<float>::quiet_NaN();
+    }
+    const float magnitude = exponent == 0
+                                ? static_cast<float>(mantissa) * 0x1p-8F
+                                : std::bit_cast<float>((exponent + 121) << 23 | mantissa << 20);
+    return (bits & 0x80) != 0 ? -magnitude : magnitude;
+}
+
+// e:1 q:32 of E4M3.  y = q 2^(e - 127). Source: OCP Microscaling Formats 1.0, whose scale 255 is
+// NaN; loading refuses it.
+void decodeMXFP8(const uint8_t* block, float* y) {
+    const float scale = halfPowerOfTwo(block[0]);
+    for (size_t i = 0; i < 32; ++i) {
+        y[i] = doubledE4M3(block[1 + i]) * scale;
+    }
+}
+
 template <size_t kElements, size_t kBytes, class Decode>
 void decodeBlocks(const uint8_t* src, float* dst, size_t n, Decode decode) {
     for (size_t i = 0; i < n / kElements; ++i) {
@@ -220,6 +244,8 @@ void dequantize(WeightType type, const void* src, float* dst, size_t n) noexcept
             return decodeBlocks<256, 210>(bytes, dst, n, decodeQ6_K);
         case WeightType::MXFP4:
             return decodeBlocks<32, 17>(bytes, dst, n, decodeMXFP4);
+        case WeightType::MXFP8:
+            return decodeBlocks<32, 33>(bytes, dst, n, decodeMXFP8);
     }
 }
 

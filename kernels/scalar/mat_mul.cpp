@@ -24,7 +24,8 @@ struct ActivationBlock {
 };
 
 bool isFloat(WeightType type) {
-    return type == WeightType::F32 || type == WeightType::F16 || type == WeightType::BF16;
+    return type == WeightType::F32 || type == WeightType::F16 || type == WeightType::BF16 ||
+           type == WeightType::MXFP8;
 }
 
 /// sum_i W[row, i] * x(i), x a function of the column.

@@ -61,7 +61,7 @@ void fillWeights(WeightType type, uint8_t* bytes, size_t n) {
         if (i % 2 == 1 && (i % info.block_bytes < 4 || from_end < 4)) {
             bytes[i] = 0x2c;
         }
-        if (type == WeightType::MXFP4 && i % info.block_bytes == 0) {
+        if ((type == WeightType::MXFP4 || type == WeightType::MXFP8) && i % info.block_bytes == 0) {
             bytes[i] = 120;
         }
     }

@@ -53,8 +53,8 @@ TEST_P(Dequantize, EqualsTheReferenceBitForBit) {
     const auto tensors = readTensors(testing::dataPath("kernels/gguf_blocks.safetensors"));
     size_t n_types = 0;
     for (const WeightTypeInfo& info : kWeightTypes) {
-        if (info.type == WeightType::F32) {
-            continue;  // stored as it is
+        if (info.type == WeightType::F32 || info.type == WeightType::MXFP8) {
+            continue;  // stored as it is; in no GGUF
         }
         const std::vector<uint8_t>& expected = tensors.at(std::string(info.name) + ".values");
         const std::vector<float> actual =
@@ -128,6 +128,39 @@ TEST_P(Dequantize, EveryScaleExponentOfMxfp4) {
         const float expected = std::ldexp(6.0F, e - 127);
         EXPECT_EQ(decode(table(), WeightType::MXFP4, block), std::vector<float>(32, expected)) << e;
     }
+}
+
+/// The numbers of E4M3FN by their definition, OCP Microscaling Formats 1.0, 5.3.1.
+float e4m3(int bits) {
+    const int exponent = bits >> 3 & 15;
+    const int mantissa = bits & 7;
+    const float magnitude = exponent == 0
+                                ? std::ldexp(static_cast<float>(mantissa), -9)
+                                : std::ldexp(static_cast<float>(8 + mantissa), exponent - 10);
+    return bits >= 128 ? -magnitude : magnitude;
+}
+
+TEST_P(Dequantize, EveryNumberAndScaleOfMxfp8) {
+    for (int e = 0; e < 255; ++e) {
+        for (int first = 0; first < 256; first += 32) {
+            std::vector<uint8_t> block(33, static_cast<uint8_t>(e));
+            for (int i = 0; i < 32; ++i) {
+                block[static_cast<size_t>(i) + 1] = static_cast<uint8_t>(first + i);
+            }
+            const std::vector<float> y = decode(table(), WeightType::MXFP8, block);
+            for (int i = 0; i < 32; ++i) {
+                const int bits = first + i;
+                if ((bits & 127) == 127) {
+                    ASSERT_TRUE(std::isnan(y[static_cast<size_t>(i)])) << bits;
+                } else {
+                    ASSERT_EQ(y[static_cast<size_t>(i)], std::ldexp(e4m3(bits), e - 127))
+                        << bits << " scale " << e;
+                }
+            }
+        }
+    }
+    EXPECT_EQ(e4m3(0x7e), 448.0F);
+    EXPECT_EQ(e4m3(1), 0x1p-9F);
 }
 
 BV_FOR_EVERY_ISA(Dequantize);

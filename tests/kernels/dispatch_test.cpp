@@ -92,7 +92,7 @@ TEST(Dispatch, WeightTypesHaveTheSizesOfTheFormat) {
                   size_t{3} * info.block_bytes);
         names.insert(info.name);
     }
-    EXPECT_EQ(names.size(), 14U);
+    EXPECT_EQ(names.size(), 15U);
     for (const uint32_t id : {4U, 5U, 9U, 15U, 16U, 24U, 31U, 38U, 40U, 43U, 0xffffffffU}) {
         EXPECT_EQ(findWeightType(id), nullptr) << id;
     }

@@ -38,6 +38,7 @@ std::vector<size_t> scaleOffsets(WeightType type) {
         case WeightType::F16:
         case WeightType::BF16:
         case WeightType::MXFP4:
+        case WeightType::MXFP8:
             break;
     }
     return {};
@@ -99,6 +100,11 @@ std::vector<uint8_t> makeWeights(WeightType type, size_t n_rows, size_t n_cols, 
             fillFloat(type, block, random.normal());
         } else if (type == WeightType::MXFP4) {
             block[0] = static_cast<uint8_t>(122 + random.below(6));
+        } else if (type == WeightType::MXFP8) {
+            block[0] = static_cast<uint8_t>(116 + random.below(6));
+            for (size_t i = 1; i < info.block_bytes; ++i) {
+                block[i] = (block[i] & 0x7f) == 0x7f ? 0x7e : block[i];  // not NaN
+            }
         }
         for (const size_t offset : scaleOffsets(type)) {
             storeF16(block + offset, 0.02F * random.normal());

@@ -214,7 +214,7 @@ TEST_P(MatMul, FastReachesTheEndsOfTheIntegerRange) {
     // All weights at their largest or smallest integer and all activations at +-127: the widest
     // integer sums there can be.
     for (const WeightTypeInfo& info : kWeightTypes) {
-        if (info.block_elements == 1) {
+        if (info.block_elements == 1 || info.type == WeightType::MXFP8) {
             continue;
         }
         for (const int fill : {0x00, 0xff, 0x80, 0x7f}) {
@@ -240,6 +240,22 @@ TEST_P(MatMul, FastReachesTheEndsOfTheIntegerRange) {
                 EXPECT_LT(errors.nmse, 1e-9) << errors;
             }
         }
+    }
+}
+
+/// Its activations stay f32 and its numbers are read exactly, so the fast way is as good as the
+/// exact one, at every scale.
+TEST_P(MatMul, FastIsExactForMxfp8) {
+    for (const int e : {1, 20, 127, 200, 235}) {
+        const Shape shape{19, 96, 5};
+        std::vector<uint8_t> w = makeWeights(WeightType::MXFP8, shape.n_rows, shape.n_cols, 21);
+        for (size_t at = 0; at < w.size(); at += 33) {
+            w[at] = static_cast<uint8_t>(e);
+        }
+        const std::vector<float> x = Random(22).normals(shape.n_tokens * shape.xStride());
+        SCOPED_TRACE(e);
+        EXPECT_NMSE_BELOW(multiplyFast(table(), WeightType::MXFP8, w, x, shape, 16),
+                          reference(decoded(WeightType::MXFP8, w, shape), x, shape), 1e-11);
     }
 }
 
@@ -289,6 +305,7 @@ TEST_P(MatMul, ActivationsAreSharedOnlyWhereTheLayoutIsOne) {
     }
     EXPECT_TRUE(k.same_activations(WeightType::Q4_1, WeightType::Q8_0));
     EXPECT_FALSE(k.same_activations(WeightType::Q4_1, WeightType::F32));
+    EXPECT_TRUE(k.same_activations(WeightType::MXFP8, WeightType::BF16));
 }
 
 BV_FOR_EVERY_ISA(MatMul);

@@ -189,8 +189,7 @@ TEST_F(CheckpointTest, ExtraTensorsAreNamed) {
              "language_model.model.layers.2.input_layernorm.weight",
              "language_model.model.layers.0.self_attn.index_q_proj.bias",
              "language_model.model.layers.0.self_attn.q_proj.bias",
-             "language_model.model.layers.0.self_attn.sinks", "surprise",
-             "language_model.model.layers.0.self_attn.q_proj.weight_scale_inv"}) {
+             "language_model.model.layers.0.self_attn.sinks", "surprise"}) {
         SCOPED_TRACE(name);
         const std::string message = refusal([&](CheckpointBuilder& checkpoint) {
             checkpoint.tensors[name] = {"F32", {4}, std::string(16, '\0')};
