@@ -11,16 +11,37 @@ const char* ggufTypeName(GgufType type) {
     return kNames[static_cast<size_t>(type)];
 }
 
-Result<GgufFile> GgufFile::open(const std::string& path, const GgufLimits& limits) {
+Result<GgufFile> GgufFile::openOne(const std::string& path, const GgufLimits& limits) {
     std::unique_ptr<MappedFile> mapping = BV_TRY(MappedFile::open(path));
-    GgufFile file = BV_TRY(parse(mapping->bytes(), path, limits));
+    GgufFile file = BV_TRY(parseOne(mapping->bytes(), path, limits));
     file.mapping_ = std::move(mapping);
     return file;
+}
+
+Result<void> GgufFile::checkWhole() const {
+    if (mapping_ != nullptr) {
+        BV_TRY(mapping_->checkWhole());
+    }
+    for (const std::unique_ptr<MappedFile>& mapping : more_mappings_) {
+        BV_TRY(mapping->checkWhole());
+    }
+    return {};
 }
 
 Result<GgufFile> GgufFile::parse(std::span<const std::byte> bytes,
                                  const std::string& name,
                                  const GgufLimits& limits) {
+    GgufFile file = BV_TRY(parseOne(bytes, name, limits));
+    const uint64_t n_parts = BV_TRY(file.findUint("split.count")).value_or(0);
+    if (n_parts > 1) {
+        return fail(ErrorCode::Unsupported, "{}: one of {} parts of a split model", name, n_parts);
+    }
+    return file;
+}
+
+Result<GgufFile> GgufFile::parseOne(std::span<const std::byte> bytes,
+                                    const std::string& name,
+                                    const GgufLimits& limits) {
     GgufFile file;
     file.name_ = name;
     file.file_bytes_ = bytes.size();

@@ -25,6 +25,7 @@
 #include <variant>
 #include <vector>
 
+#include "inference/format/gguf_split.h"
 #include "inference/format/mapped_file.h"
 #include "inference/format/model_tensor.h"
 #include "kernels/base/result.h"
@@ -76,21 +77,23 @@ struct GgufValue {
 
 class GgufFile {
   public:
-    /// Errors: NotFound, Io, Corrupt, Unsupported (version, byte order, split file); the message
-    /// names the file.
+    /// A whole file, or any part of a split one: then all parts, the metadata of the first. Errors:
+    /// NotFound, Io, Corrupt, Unsupported (version, byte order); the message names the file.
     [[nodiscard]] static Result<GgufFile> open(const std::string& path,
                                                const GgufLimits& limits = {});
 
-    /// The same from bytes that outlive the object. `name` stands in messages.
+    /// The same from bytes that outlive the object; a part of a split model is refused. `name`
+    /// stands in messages.
     [[nodiscard]] static Result<GgufFile> parse(std::span<const std::byte> bytes,
                                                 const std::string& name,
                                                 const GgufLimits& limits = {});
 
     [[nodiscard]] const std::string& name() const { return name_; }
 
-    /// nullptr for parse().
-    [[nodiscard]] const MappedFile* mapping() const { return mapping_.get(); }
+    /// Errors: Io where a file shrank since it was opened.
+    [[nodiscard]] Result<void> checkWhole() const;
 
+    /// Of all parts.
     [[nodiscard]] uint64_t fileBytes() const { return file_bytes_; }
 
     [[nodiscard]] const std::vector<ModelTensor>& tensors() const { return tensors_; }
@@ -122,7 +125,16 @@ class GgufFile {
 
     GgufFile() = default;
 
-    std::unique_ptr<MappedFile> mapping_;
+    /// One file, whether it is a part or not.
+    [[nodiscard]] static Result<GgufFile> parseOne(std::span<const std::byte> bytes,
+                                                   const std::string& name,
+                                                   const GgufLimits& limits);
+    [[nodiscard]] static Result<GgufFile> openOne(const std::string& path,
+                                                  const GgufLimits& limits);
+    [[nodiscard]] Result<void> addParts(SplitName name, const GgufLimits& limits);
+
+    std::unique_ptr<MappedFile> mapping_;                     ///< nullptr for parse()
+    std::vector<std::unique_ptr<MappedFile>> more_mappings_;  ///< of the other parts
     std::string name_;
     uint64_t file_bytes_ = 0;
     std::vector<std::string_view> keys_;

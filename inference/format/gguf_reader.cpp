@@ -5,6 +5,8 @@
 #include <bit>
 #include <numeric>
 
+#include "inference/format/printable.h"
+
 namespace belvedere::inference {
 namespace {
 
@@ -40,17 +42,6 @@ size_t fixedBytes(GgufType type) {
     return 0;
 }
 
-/// For messages: control characters and bytes outside ASCII become '?'.
-std::string printable(std::string_view text) {
-    std::string result(text.substr(0, 80));
-    for (char& c : result) {
-        if (c < ' ' || c > '~') {
-            c = '?';
-        }
-    }
-    return result;
-}
-
 }  // namespace
 
 template <class T>
@@ -79,7 +70,6 @@ Result<std::string_view> GgufReader::readString(const char* what, uint64_t max_b
 Result<void> GgufReader::run() {
     BV_TRY(readHeader());
     BV_TRY(readMetadata());
-    BV_TRY(refuseSplitFile());
     BV_TRY(readAlignment());
     BV_TRY(readTensorInfos());
     return placeTensors();
@@ -218,15 +208,6 @@ Result<GgufArray> GgufReader::readArray(std::string_view key) {
         array.strings.push_back(BV_TRY(readString("a metadata string", limits_.max_string_bytes)));
     }
     return array;
-}
-
-Result<void> GgufReader::refuseSplitFile() const {
-    const uint64_t n_parts = BV_TRY(file_.findUint("split.count")).value_or(0);
-    if (n_parts > 1) {
-        return fail(ErrorCode::Unsupported,
-                    "one of {} parts of a split model: join the parts to one file first", n_parts);
-    }
-    return {};
 }
 
 Result<void> GgufReader::readAlignment() {

@@ -28,7 +28,6 @@ class GgufReader {
 
     [[nodiscard]] Result<void> readHeader();
     [[nodiscard]] Result<void> readMetadata();
-    [[nodiscard]] Result<void> refuseSplitFile() const;
     [[nodiscard]] Result<void> readAlignment();
     [[nodiscard]] Result<void> readTensorInfos();
     [[nodiscard]] Result<void> readTensorInfo(uint64_t index);

@@ -195,7 +195,7 @@ std::span<const LoraPair> AdapterSet::pairsOf(std::string_view name) const {
 
 Result<void> AdapterSet::checkWhole() const {
     for (const std::unique_ptr<GgufFile>& file : files_) {
-        BV_TRY(file->mapping()->checkWhole());
+        BV_TRY(file->checkWhole());
     }
     return {};
 }

@@ -33,7 +33,7 @@ Result<std::optional<TemplateText>> GgufSource::chatTemplate() const {
 }
 
 Result<void> GgufSource::checkWhole() const {
-    return file_.mapping() != nullptr ? file_.mapping()->checkWhole() : Result<void>();
+    return file_.checkWhole();
 }
 
 }  // namespace belvedere::inference
