@@ -23,7 +23,7 @@ namespace {
 constexpr const char* kHelp =
     R"(belvedere-desktop: the window of Belvedere
 
-  --model FILE            a GGUF file; without it the last one used, else the default one
+  --model FILE            a GGUF file or a checkpoint folder; without it the last one used, else the default one
   --adapter FILE[:scale]  a LoRA adapter in GGUF; may be repeated
   --repo PATH             the folder that questions are about
   --session ID            open this session; without it the last one

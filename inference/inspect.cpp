@@ -8,6 +8,7 @@
 #include "inference/format/safetensors.h"
 #include "inference/model/checkpoint_tokenizer.h"
 #include "inference/model/model.h"
+#include "inference/pass_recorder.h"
 #include "kernels/cuda/cuda_kernels.h"
 #include "kernels/kernels.h"
 
@@ -52,8 +53,12 @@ Result<void> appendLogits(Decoder& decoder, size_t n_tokens, std::vector<float>&
     return {};
 }
 
-Result<Logits> runLogits(Model& model, std::span<const TokenId> ids, const std::stop_token& stop) {
+Result<Logits> runLogits(Model& model,
+                         std::span<const TokenId> ids,
+                         bool observe,
+                         const std::stop_token& stop) {
     Logits logits;
+    PassRecorder recorder(model.config(), ids.size());
     logits.n_tokens = ids.size();
     logits.vocab_size = model.info().vocab_size;
     logits.values.reserve(logits.n_tokens * logits.vocab_size);
@@ -65,9 +70,12 @@ Result<Logits> runLogits(Model& model, std::span<const TokenId> ids, const std::
         const std::span<const TokenId> tokens =
             ids.subspan(begin, std::min(chunk, ids.size() - begin));
         const std::span<const PageId> pages = BV_TRY(cache.prepare(sequence, tokens.size()));
-        BV_TRY(model.decoder().forward(tokens, begin, pages, stop));
+        BV_TRY(model.decoder().forward(tokens, begin, pages, stop, observe ? &recorder : nullptr));
         cache.commit(sequence, tokens);
         BV_TRY(appendLogits(model.decoder(), tokens.size(), logits.values));
+    }
+    if (observe) {
+        logits.observed = recorder.take();
     }
     return logits;
 }
@@ -99,6 +107,7 @@ Result<ModelInfo> inspectModel(const std::string& path) {
     info.trained_context_tokens = config.context_tokens;
     info.vocab_size = config.vocab_size;
     info.n_layers = config.n_layers;
+    addAttentionNotices(config, msaLayers(config), info.notices);
     info.cache_bytes_per_token =
         cacheBytesPerToken(config, {EngineConfig().cache_type, EngineConfig().index_cache_type});
     return info;
@@ -113,16 +122,17 @@ Result<Logits> computeLogits(const LogitsRequest& request, std::stop_token stop)
     const std::unique_ptr<Model> model = BV_TRY(Model::load(request.load, options, nullptr, stop));
     BV_TRY(checkIds(request, model->info()));
     model->backend().setBusy(true);
-    Result<Logits> logits = runLogits(*model, request.ids, stop);
+    Result<Logits> logits = runLogits(*model, request.ids, request.observe, stop);
     model->backend().setBusy(false);
     return logits;
 }
 
-Result<void> writeSafetensors(const std::string& path,
-                              const std::string& name,
-                              std::span<const size_t> shape,
-                              std::span<const float> values) {
-    return writeSafetensorsFile(path, name, shape, values);
+Result<void> writeLogits(const std::string& path, Logits logits) {
+    std::vector<OutputTensor> tensors = std::move(logits.observed);
+    tensors.insert(
+        tensors.begin(),
+        OutputTensor{"logits", {logits.n_tokens, logits.vocab_size}, std::move(logits.values)});
+    return writeSafetensorsFile(path, tensors);
 }
 
 SupportedFormats supportedFormats() {

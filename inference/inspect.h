@@ -5,23 +5,23 @@
 // file. Any thread; each call loads what it needs.
 
 #include <memory>
-#include <span>
 #include <stop_token>
 #include <string>
 #include <vector>
 
 #include "inference/engine.h"
+#include "inference/format/output_tensor.h"
 #include "kernels/base/result.h"
 
 namespace belvedere::inference {
 
-/// The tokenizer of a GGUF (also vocabulary-only) or of a tokenizer.json.
+/// The tokenizer of a model (also of a GGUF that is nothing else) or of a tokenizer.json.
 [[nodiscard]] Result<std::unique_ptr<Tokenizer>> loadTokenizer(const std::string& path);
 
-/// The chat template a GGUF carries. Errors: NotFound where it has none.
+/// The chat template that a model comes with. Errors: NotFound where it has none.
 [[nodiscard]] Result<std::string> readChatTemplate(const std::string& path);
 
-/// What a model file is, from its header alone: no weights are read.
+/// What a model is, from its headers alone: no weights are read.
 [[nodiscard]] Result<ModelInfo> inspectModel(const std::string& path);
 
 struct LogitsRequest {
@@ -31,24 +31,26 @@ struct LogitsRequest {
     Attention attention = Attention::Msa;
     size_t chunk = 0;      ///< tokens a forward pass; 0: the engine's own
     size_t n_threads = 0;  ///< 0: one per core
+    bool observe = false;  ///< also what the layers compute: slower
 };
 
 struct Logits {
     size_t n_tokens = 0;
     size_t vocab_size = 0;
     std::vector<float> values;  ///< [n_tokens, vocab_size]
+    /// Where `observe`: hidden [n_layers + 1, n_tokens, dim]; of MSA layers selected_blocks
+    /// [layers, groups, n_tokens, top_k]; of layers with experts expert_ids and expert_weights
+    /// [layers, n_tokens, n_used].
+    std::vector<OutputTensor> observed;
 };
 
 /// Errors: those of Engine::load; InvalidArgument where an id is outside the vocabulary or the ids
 /// exceed the window.
 [[nodiscard]] Result<Logits> computeLogits(const LogitsRequest& request, std::stop_token stop);
 
-/// Writes one f32 tensor `name` of `shape` as a safetensors file, through a temporary file and a
-/// rename.
-[[nodiscard]] Result<void> writeSafetensors(const std::string& path,
-                                            const std::string& name,
-                                            std::span<const size_t> shape,
-                                            std::span<const float> values);
+/// Writes `logits` and what was observed as a safetensors file, through a temporary file and a
+/// rename. Errors: Io.
+[[nodiscard]] Result<void> writeLogits(const std::string& path, Logits logits);
 
 struct SupportedFormats {
     std::vector<std::string> architectures;

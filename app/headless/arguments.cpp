@@ -101,10 +101,10 @@ const std::map<std::string, Setter>& valueOptions() {
 
 const std::map<std::string, bool Arguments::*>& flagOptions() {
     static const std::map<std::string, bool Arguments::*> kOptions = {
-        {"--plain", &Arguments::plain},     {"--json", &Arguments::json},
-        {"--work", &Arguments::work},       {"--yes", &Arguments::yes},
-        {"--help", &Arguments::help},       {"-h", &Arguments::help},
-        {"--version", &Arguments::version},
+        {"--all", &Arguments::all},   {"--plain", &Arguments::plain},
+        {"--json", &Arguments::json}, {"--work", &Arguments::work},
+        {"--yes", &Arguments::yes},   {"--help", &Arguments::help},
+        {"-h", &Arguments::help},     {"--version", &Arguments::version},
     };
     return kOptions;
 }

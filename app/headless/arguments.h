@@ -39,6 +39,7 @@ struct Arguments {
     bool plain = false;                             ///< --plain
     bool json = false;                              ///< --json
     bool work = false;     ///< --work: the model-tool loop instead of answers from the sources
+    bool all = false;      ///< --all: also what the layers computed (logits)
     bool yes = false;      ///< --yes: do not ask before deleting
     bool help = false;     ///< --help, -h
     bool version = false;  ///< --version

@@ -36,10 +36,11 @@ constexpr const char* kHelp =
   for comparing with other programs:
   belvedere tokens --model FILE [--plain]                           text on standard input to ids
   belvedere render (--template FILE | --model FILE) --input FILE    a chat template, exactly
-  belvedere logits --model FILE --input IDS.json --output FILE.safetensors [--compute exact|fast] [--chunk N]
+  belvedere logits --model FILE --input IDS.json --output FILE.safetensors [--compute exact|fast] [--chunk N] [--all]
 
 options:
-  --model FILE            a GGUF file; without it the config's model, else the default one
+  --model FILE            a GGUF file, or a folder with config.json and safetensors; without it the config's model,
+                          else the default one
   --adapter FILE[:scale]  a LoRA adapter in GGUF; may be repeated
   --repo PATH             the folder that questions are about
   --session ID            go on in a session

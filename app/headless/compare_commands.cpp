@@ -77,9 +77,9 @@ Result<void> runLogits(const Arguments& arguments, std::stop_token stop) {
     request.attention = arguments.attention.value_or(inference::Attention::Msa);
     request.chunk = arguments.chunk.value_or(0);
     request.n_threads = arguments.n_threads.value_or(0);
-    const inference::Logits logits = BV_TRY(inference::computeLogits(request, stop));
-    const size_t shape[] = {logits.n_tokens, logits.vocab_size};
-    return inference::writeSafetensors(arguments.output, "logits", shape, logits.values);
+    request.observe = arguments.all;
+    return inference::writeLogits(arguments.output,
+                                  BV_TRY(inference::computeLogits(request, stop)));
 }
 
 }  // namespace belvedere::app

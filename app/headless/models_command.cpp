@@ -26,7 +26,8 @@ void list(const ModelLibrary& library) {
     }
     const inference::SupportedFormats supported = inference::supportedFormats();
     fmt::print(
-        "\nGGUF files that --model opens:\n  architectures: {}\n  weight types:  {}\n  tokenizers: "
+        "\nWhat --model opens: GGUF files, whole or split, and folders with config.json and "
+        "safetensors\n  architectures: {}\n  weight types:  {}\n  tokenizers: "
         "   {}\n",
         fmt::join(supported.architectures, ", "), fmt::join(supported.weight_types, ", "),
         fmt::join(supported.tokenizers, ", "));

@@ -123,7 +123,7 @@ QWidget* FirstRunPage::makeCard(QWidget* parent) {
     get_->setProperty("kind", QStringLiteral("primary"));
     get_->setObjectName(QStringLiteral("getModel"));
     open_ = new QPushButton(tr("Open a model file\u2026"), buttons_);
-    open_->setToolTip(tr("A GGUF file on this computer"));
+    open_->setToolTip(tr("A GGUF file, or a safetensors file of a checkpoint, on this computer"));
     row->addWidget(get_);
     row->addWidget(open_);
     row->addStretch(1);

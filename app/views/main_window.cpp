@@ -591,7 +591,8 @@ void MainWindow::chooseModel() {
     auto* dialog = new QFileDialog(this, tr("Open model file"));
     dialog->setAttribute(Qt::WA_DeleteOnClose);
     dialog->setFileMode(QFileDialog::ExistingFile);
-    dialog->setNameFilters({tr("Models (*.gguf)"), tr("All files (*)")});
+    dialog->setNameFilters(
+        {tr("Models (*.gguf *.safetensors *.safetensors.index.json)"), tr("All files (*)")});
     const auto& loaded = parts_.models.loaded();
     dialog->setDirectory(loaded ? QFileInfo(qstring(loaded->info.path)).absolutePath()
                                 : QDir::homePath());

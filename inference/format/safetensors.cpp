@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "inference/format/byte_cursor.h"
+#include "inference/format/printable.h"
 #include "inference/format/unique_json.h"
 
 namespace belvedere::inference {
@@ -79,7 +80,7 @@ Result<Placed> readEntry(const std::string& name, const Json& json) {
     const std::optional<uint64_t> bits = dtypeBits(placed.entry.dtype);
     if (!bits) {
         return fail(ErrorCode::Unsupported, "tensor {} has the unknown dtype {}", name,
-                    placed.entry.dtype.substr(0, 32));
+                    printable(placed.entry.dtype));
     }
     placed.entry.shape = BV_TRY(readUints(json, "shape", name));
     const std::vector<uint64_t> offsets = BV_TRY(readUints(json, "data_offsets", name));
@@ -123,9 +124,14 @@ Result<std::vector<Placed>> readEntries(std::string_view text) {
     }
     std::vector<Placed> entries;
     for (const auto& [name, json] : header.items()) {
-        if (name != "__metadata__") {
-            entries.push_back(BV_TRY(readEntry(name, json)));
+        if (name == "__metadata__") {
+            continue;
         }
+        if (std::any_of(name.begin(), name.end(), [](char c) { return c >= 0 && c < ' '; })) {
+            return fail(ErrorCode::Corrupt, "the name of tensor {} holds control characters",
+                        printable(name));
+        }
+        entries.push_back(BV_TRY(readEntry(name, json)));
     }
     std::sort(entries.begin(), entries.end(), [](const Placed& a, const Placed& b) {
         return a.begin != b.begin ? a.begin < b.begin : a.end < b.end;

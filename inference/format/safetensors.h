@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "inference/format/mapped_file.h"
+#include "inference/format/output_tensor.h"
 #include "kernels/base/result.h"
 
 namespace belvedere::inference {
@@ -62,11 +63,9 @@ class SafetensorsFile {
     std::vector<SafetensorsEntry> entries_;
 };
 
-/// Writes one f32 tensor through a temporary file beside `path` and a rename, so that a reader
-/// never sees half a file.
+/// Writes tensors of F32 and I32 through a temporary file beside `path` and a rename, so that a
+/// reader never sees half a file. Requires: names differ, shapes fit. Errors: Io.
 [[nodiscard]] Result<void> writeSafetensorsFile(const std::string& path,
-                                                const std::string& name,
-                                                std::span<const size_t> shape,
-                                                std::span<const float> values);
+                                                std::span<const OutputTensor> tensors);
 
 }  // namespace belvedere::inference

@@ -5,6 +5,7 @@
 #include <map>
 #include <unordered_map>
 
+#include "inference/format/printable.h"
 #include "inference/format/text_file.h"
 #include "inference/format/unique_json.h"
 
@@ -45,7 +46,7 @@ Result<Index> readIndex(const fs::path& path) {
             return fail(ErrorCode::Corrupt,
                         "{}: weight_map[\"{}\"] is {}, expected the name of a .safetensors file in "
                         "the same folder",
-                        path.string(), name.substr(0, 80), part.dump().substr(0, 80));
+                        path.string(), printable(name), printable(part.dump()));
         }
         index[part.get<std::string>()].push_back(name);
     }
@@ -111,7 +112,7 @@ Result<void> SafetensorsFolder::openIndexed(const fs::path& folder, const fs::pa
             if (found == entries.end()) {
                 return fail(ErrorCode::Corrupt,
                             "{}: tensor {} is not in {}, where the index has it", index.string(),
-                            name.substr(0, 200), part);
+                            printable(name), part);
             }
             tensors_.push_back({found->second, files_.back().get()});
         }

@@ -64,25 +64,41 @@ class TemporaryFile {
     int descriptor_;
 };
 
-}  // namespace
+std::span<const std::byte> bytesOf(const OutputTensor& tensor) {
+    return std::visit([](const auto& values) { return std::as_bytes(std::span(values)); },
+                      tensor.values);
+}
 
-Result<void> writeSafetensorsFile(const std::string& path,
-                                  const std::string& name,
-                                  std::span<const size_t> shape,
-                                  std::span<const float> values) {
-    BV_CHECK(std::accumulate(shape.begin(), shape.end(), size_t{1}, std::multiplies<>()) ==
-             values.size());
+/// The length of the header and the header, padded to 8 bytes.
+std::string headerOf(std::span<const OutputTensor> tensors) {
     nlohmann::ordered_json header;
-    header[name] = {{"dtype", "F32"},
-                    {"shape", std::vector<size_t>(shape.begin(), shape.end())},
-                    {"data_offsets", {size_t{0}, values.size_bytes()}}};
+    size_t begin = 0;
+    for (const OutputTensor& tensor : tensors) {
+        const size_t n_bytes = bytesOf(tensor).size();
+        BV_CHECK(std::accumulate(tensor.shape.begin(), tensor.shape.end(), sizeof(float),
+                                 std::multiplies<>()) == n_bytes);
+        header[tensor.name] = {
+            {"dtype", std::holds_alternative<std::vector<float>>(tensor.values) ? "F32" : "I32"},
+            {"shape", tensor.shape},
+            {"data_offsets", {begin, begin + n_bytes}}};
+        begin += n_bytes;
+    }
     std::string text = header.dump();
     text.resize((text.size() + 7) / 8 * 8, ' ');
     const uint64_t n_header = text.size();
+    return std::string(reinterpret_cast<const char*>(&n_header), sizeof(n_header)) + text;
+}
+
+}  // namespace
+
+Result<void> writeSafetensorsFile(const std::string& path, std::span<const OutputTensor> tensors) {
+    const std::string header = headerOf(tensors);
     TemporaryFile file(fmt::format("{}.{}.part", path, ::getpid()));
-    if (!file.isOpen() || !file.write(&n_header, sizeof(n_header)) ||
-        !file.write(text.data(), text.size()) || !file.write(values.data(), values.size_bytes()) ||
-        !file.renameTo(path)) {
+    bool is_written = file.isOpen() && file.write(header.data(), header.size());
+    for (const OutputTensor& tensor : tensors) {
+        is_written = is_written && file.write(bytesOf(tensor).data(), bytesOf(tensor).size());
+    }
+    if (!is_written || !file.renameTo(path)) {
         return fail(ErrorCode::Io, "writing {}: {}", path, std::strerror(errno));
     }
     return {};

@@ -5,6 +5,8 @@
 #include <unordered_set>
 #include <vector>
 
+#include "inference/format/printable.h"
+
 namespace belvedere::inference {
 
 Result<nlohmann::json> parseUniqueJson(std::string_view text, const char* what, int max_depth) {
@@ -29,8 +31,7 @@ Result<nlohmann::json> parseUniqueJson(std::string_view text, const char* what, 
         return fail(ErrorCode::Corrupt, "{} is nested deeper than {}", what, max_depth);
     }
     if (!repeated.empty()) {
-        return fail(ErrorCode::Corrupt, "{} has the key \"{}\" twice", what,
-                    repeated.substr(0, 80));
+        return fail(ErrorCode::Corrupt, "{} has the key \"{}\" twice", what, printable(repeated));
     }
     if (!json.is_object()) {
         return fail(ErrorCode::Corrupt, "{} is no JSON object", what);

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "inference/format/printable.h"
 #include "inference/model/config_checks.h"
 
 namespace belvedere::inference {
@@ -44,7 +45,7 @@ Result<const FamilyTraits*> readFamily(const nlohmann::json& json, const ConfigJ
         known += fmt::format("{}{}", known.empty() ? "" : ", ", candidate.model_type);
     }
     return fail(ErrorCode::Unsupported, "{}: model_type \"{}\" is not supported (supported: {})",
-                root.file(), type.substr(0, 64), known);
+                root.file(), printable(type), known);
 }
 
 /// MXFP8 is recognised, and nothing else: a name that contains "fp8" is not enough.
@@ -60,8 +61,8 @@ Result<bool> readQuantization(const ConfigJson& root) {
         return fail(ErrorCode::Unsupported,
                     "{}: {} is \"{}\"{}: weights quantised that way are not supported (supported: "
                     "mxfp8, or none)",
-                    root.file(), quantization->path("quant_method"), method.substr(0, 64),
-                    algorithm.empty() ? "" : fmt::format(" ({})", algorithm.substr(0, 64)));
+                    root.file(), quantization->path("quant_method"), printable(method),
+                    algorithm.empty() ? "" : fmt::format(" ({})", printable(algorithm)));
     }
     const auto block = BV_TRY(quantization->findUints("weight_block_size", 1U << 20));
     if (!block.empty() && block != std::vector<size_t>{1, 32}) {
@@ -153,7 +154,7 @@ Result<void> readRopeRules(const ConfigJson& rules, RopeConfig& rope) {
     }
     if (type != "default") {
         return fail(ErrorCode::Unsupported, "{}: {} is \"{}\" (supported: default, linear, llama3)",
-                    rules.file(), rules.path(key), type.substr(0, 32));
+                    rules.file(), rules.path(key), printable(type));
     }
     return {};
 }

@@ -3,6 +3,8 @@
 
 #include <cmath>
 
+#include "inference/format/printable.h"
+
 namespace belvedere::inference {
 
 using Json = nlohmann::json;
@@ -17,7 +19,7 @@ tl::unexpected<Error> ConfigJson::mismatch(const char* key, const std::string& e
     const std::string found =
         value == nullptr ? "nothing" : value->dump(-1, ' ', false, Json::error_handler_t::replace);
     return fail(ErrorCode::Corrupt, "{}: {}: expected {}, found {}", file_, path(key), expected,
-                found.size() > 80 ? found.substr(0, 80) + "..." : found);
+                printable(found));
 }
 
 template <class T>
@@ -148,7 +150,7 @@ Result<std::optional<std::vector<bool>>> ConfigJson::findChoices(const char* key
         if (value != off && value != on) {
             return fail(ErrorCode::Unsupported, "{}: {}: expected \"{}\" or \"{}\", found {}",
                         file_, path(key), off, on,
-                        value.dump(-1, ' ', false, Json::error_handler_t::replace).substr(0, 80));
+                        printable(value.dump(-1, ' ', false, Json::error_handler_t::replace)));
         }
         choices.push_back(value == on);
     }
@@ -175,7 +177,7 @@ Result<void> ConfigJson::textIsOr(const char* key, const char* expected) const {
     const std::optional<std::string> value = BV_TRY(findText(key));
     if (value && *value != expected) {
         return fail(ErrorCode::Unsupported, "{}: {} is \"{}\" (supported: \"{}\")", file_,
-                    path(key), value->substr(0, 80), expected);
+                    path(key), printable(*value), expected);
     }
     return {};
 }

@@ -58,36 +58,6 @@ std::string rangesText(const std::vector<size_t>& layers) {
     return text;
 }
 
-std::vector<size_t> msaLayers(const ModelConfig& config) {
-    std::vector<size_t> layers;
-    for (size_t layer = 0; layer < config.n_layers; ++layer) {
-        if (config.layers[layer].attention == AttentionKind::Msa) {
-            layers.push_back(layer);
-        }
-    }
-    return layers;
-}
-
-/// How attention runs, where the user could expect otherwise. `indexed`: layers with an index
-/// branch.
-void addAttentionNotices(const ModelConfig& config,
-                         const std::vector<size_t>& indexed,
-                         std::vector<std::string>& notices) {
-    if (config.hasMsa()) {
-        notices.push_back(fmt::format(
-            "layers {} attend sparsely (MSA): each token to the {} best blocks of {} tokens",
-            rangesText(indexed), config.msa.top_k, config.msa.block_tokens));
-    } else if (!indexed.empty()) {
-        notices.push_back(
-            fmt::format("layers {} carry an MSA index, but attention runs dense, as was asked for",
-                        rangesText(indexed)));
-    } else if (config.family->architecture == "minimax-m3") {
-        notices.emplace_back(
-            "the file has no MSA index tensors: attention runs dense, which this model was not "
-            "trained for; a file made with a newer converter has them");
-    }
-}
-
 /// Numbers and scales of MXFP8 stand apart in the file, so no kernel reads it in place.
 void addRepackNotice(const ModelSource& source, ModelInfo& info) {
     const auto tensors = source.tensors();
@@ -151,6 +121,34 @@ Result<size_t> chooseContext(const std::string& path,
 }
 
 }  // namespace
+
+std::vector<size_t> msaLayers(const ModelConfig& config) {
+    std::vector<size_t> layers;
+    for (size_t layer = 0; layer < config.n_layers; ++layer) {
+        if (config.layers[layer].attention == AttentionKind::Msa) {
+            layers.push_back(layer);
+        }
+    }
+    return layers;
+}
+
+void addAttentionNotices(const ModelConfig& config,
+                         const std::vector<size_t>& indexed,
+                         std::vector<std::string>& notices) {
+    if (config.hasMsa()) {
+        notices.push_back(fmt::format(
+            "layers {} attend sparsely (MSA): each token to the {} best blocks of {} tokens",
+            rangesText(indexed), config.msa.top_k, config.msa.block_tokens));
+    } else if (!indexed.empty()) {
+        notices.push_back(
+            fmt::format("layers {} carry an MSA index, but attention runs dense, as was asked for",
+                        rangesText(indexed)));
+    } else if (config.family->architecture == "minimax-m3") {
+        notices.emplace_back(
+            "the file has no MSA index tensors: attention runs dense, which this model was not "
+            "trained for; a file made with a newer converter has them");
+    }
+}
 
 uint64_t cacheBytesPerToken(const ModelConfig& config, const CacheTypes& types) {
     uint64_t bytes = uint64_t{config.n_layers} * 2 * config.n_kv_heads * config.head_dim *

@@ -72,6 +72,15 @@ class Model {
 /// Facts from the headers alone.
 [[nodiscard]] ModelInfo describeSource(const ModelSource& source);
 
+/// Layers with an index branch, ascending.
+[[nodiscard]] std::vector<size_t> msaLayers(const ModelConfig& config);
+
+/// How attention runs, where the user could expect otherwise. `indexed`: layers that have an index
+/// branch, whether it is used or not.
+void addAttentionNotices(const ModelConfig& config,
+                         const std::vector<size_t>& indexed,
+                         std::vector<std::string>& notices);
+
 /// Bytes of K, V and index keys that one token takes in all layers.
 [[nodiscard]] uint64_t cacheBytesPerToken(const ModelConfig& config, const CacheTypes& types);
 

@@ -12,14 +12,15 @@ DATA = pathlib.Path(__file__).parent.parent / "data"
 
 
 def read_safetensors(path):
-    """{name: (shape, floats)} of f32 tensors."""
+    """{name: (shape, numbers)} of f32 and i32 tensors."""
     raw = pathlib.Path(path).read_bytes()
     (n_header,) = struct.unpack_from("<Q", raw)
     tensors = {}
     for name, entry in json.loads(raw[8 : 8 + n_header]).items():
-        if name != "__metadata__" and entry["dtype"] == "F32":
+        if name != "__metadata__" and entry["dtype"] in ("F32", "I32"):
             begin, end = entry["data_offsets"]
-            tensors[name] = entry["shape"], array.array("f", raw[8 + n_header + begin : 8 + n_header + end])
+            kind = "f" if entry["dtype"] == "F32" else "i"
+            tensors[name] = entry["shape"], array.array(kind, raw[8 + n_header + begin : 8 + n_header + end])
     return tensors
 
 
@@ -72,6 +73,19 @@ class Logits(ProgramTest):
         self.assertEqual(shape, expected_shape[-2:])
         worst = max(abs(a - b) for a, b in zip(values, expected_values))
         self.assertLess(worst, 2e-3)
+
+    def test_all_writes_what_the_layers_computed(self):
+        folder = DATA / "inference/m3-tiny"
+        expected = read_safetensors(folder / "expected.safetensors")
+        out = self.dir / "all.safetensors"
+        ids = self.write("ids.json", json.dumps(list(expected["input_ids"][1])))
+        self.succeed("logits", "--model", folder / "model-BF16.gguf", "--input", ids, "--output", out, "--all")
+        written = read_safetensors(out)
+        for name in ("logits", "hidden", "selected_blocks", "expert_ids", "expert_weights"):
+            with self.subTest(name):
+                shape, values = written[name]
+                self.assertEqual(shape, expected[name][0])
+                self.assertLess(max(abs(a - b) for a, b in zip(values, expected[name][1])), 1e-3)
 
     def test_id_outside_the_vocabulary_is_refused(self):
         folder = DATA / "inference/family-llama-tied"

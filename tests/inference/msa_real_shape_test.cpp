@@ -13,7 +13,9 @@ namespace {
 constexpr double kTolerance = 1e-3;
 
 /// Blocks of 128, top-k 16, heads of 128: position 2,047 is the last where MSA equals dense.
-TEST(M3RealHeads, MatchesTheReferenceUpTo4607) {
+class M3RealHeads : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(M3RealHeads, MatchesTheReferenceUpTo4607) {
     const auto folder = referenceDir();
     if (!folder || !std::filesystem::exists(*folder / "m3-real-heads")) {
         GTEST_SKIP() << "no reference data: set BV_REFERENCE_DIR";
@@ -26,7 +28,7 @@ TEST(M3RealHeads, MatchesTheReferenceUpTo4607) {
     const size_t vocab_size = reference.size() / positions.size();
     RunOptions options;
     options.chunk = 512;
-    const auto logits = runModel(path + "/model-BF16.gguf", ids, options);
+    const auto logits = runModel(path + GetParam(), ids, options);
     ASSERT_TRUE(logits.has_value()) << logits.error().message;
     for (size_t i = 0; i < positions.size(); ++i) {
         const auto at = static_cast<size_t>(positions[i]) * vocab_size;
@@ -36,6 +38,11 @@ TEST(M3RealHeads, MatchesTheReferenceUpTo4607) {
         EXPECT_LT(difference.largest, kTolerance) << "position " << positions[i];
     }
 }
+
+/// The GGUF and the checkpoint it was made from.
+INSTANTIATE_TEST_SUITE_P(,
+                         M3RealHeads,
+                         ::testing::Values("/model-BF16.gguf", "/model.safetensors"));
 
 }  // namespace
 }  // namespace belvedere::testing
