@@ -17,6 +17,9 @@
 // Scores: products of all index queries with 64 keys, then the largest of each block. Keys are
 // loaded once for all tokens of the call.
 //
+// A transposed copy of the keys pays where many rows share it. Few tokens with few heads to a KV
+// head, as in generation, read keys and values where they stand.
+//
 // All in f32: the exact way and the fast one are the same here. Only for files compiled for one
 // instruction set: everything has internal linkage.
 
@@ -35,10 +38,46 @@ constexpr size_t kScoreRows = 48;
 /// Rows of a product that one call of Tile::multiplyRows takes, at most.
 constexpr size_t kRows = 6;
 
+/// A number of rows as a type.
+template <size_t kN>
+struct Count {
+    static constexpr size_t kValue = kN;
+};
+
 /// A constant, not a call: a copy of the function, compiled for this instruction set, could be the
 /// one that the linker keeps for every file.
 template <CacheType kType>
 constexpr size_t kElementBytes = cacheElementBytes(kType);
+
+/// Heads of a KV head, or of the index, up to which few tokens do without the copy.
+constexpr size_t kDirectHeads = 8;
+/// Rows of one call of Tile::scoreRows and Tile::addRows, at most.
+constexpr size_t kDirectRows = 4;
+
+/// By the number of tokens alone whether it counts as few: within kIndependentTokens a token's
+/// result must not depend on the others.
+inline bool isDirect(size_t n_tokens, size_t n_heads) {
+    return n_tokens <= kIndependentTokens && n_heads <= kDirectHeads;
+}
+
+/// Calls work with (first row, constant of the number of rows) for at most kDirectRows rows at a
+/// time.
+template <class Work>
+void forDirectRows(size_t begin, size_t end, Work&& work) {
+    for (; end - begin >= kDirectRows; begin += kDirectRows) {
+        work(begin, Count<kDirectRows>{});
+    }
+    switch (end - begin) {
+        case 3:
+            return work(begin, Count<3>{});
+        case 2:
+            return work(begin, Count<2>{});
+        case 1:
+            return work(begin, Count<1>{});
+        default:
+            return;
+    }
+}
 
 inline size_t paddedDim(size_t head_dim) {
     return (head_dim + 15) / 16 * 16;
@@ -165,6 +204,35 @@ void attendStep(
                    dim, true);
 }
 
+/// The same where keys and values stand.
+template <class Tile, CacheType kType>
+void attendStepDirect(const Attend& args,
+                      const AttendItem& item,
+                      const Scratch& s,
+                      const KeyWalk& walk,
+                      size_t begin,
+                      size_t end) {
+    const size_t group = args.n_heads / args.n_kv_heads;
+    const size_t dim = paddedDim(args.head_dim);
+    const size_t page = walk.key / kPageTokens;
+    const size_t offset = (item.kv_head * kPageTokens + walk.key % kPageTokens) * args.head_dim *
+                          kElementBytes<kType>;
+    const uint8_t* keys = static_cast<const uint8_t*>(args.k_pages[page]) + offset;
+    const uint8_t* values = static_cast<const uint8_t*>(args.v_pages[page]) + offset;
+    forDirectRows(begin, end, [&](size_t m, auto rows) {
+        Tile::template scoreRows<kType, decltype(rows)::kValue>(
+            {s.q + m * dim, dim}, keys, walk.n_keys, args.head_dim, s.p + m * kKeys);
+    });
+    for (size_t m = begin; m < end; ++m) {
+        const size_t n_seen = walk.seenBy(m / group) - walk.key;
+        Tile::softmaxRow(s, m, dim, n_seen < walk.n_keys ? n_seen : walk.n_keys);
+    }
+    forDirectRows(begin, end, [&](size_t m, auto rows) {
+        Tile::template addRows<kType, decltype(rows)::kValue>(
+            s.p + m * kKeys, values, walk.n_keys, args.head_dim, {s.out + m * dim, dim});
+    });
+}
+
 /// Rows of the tile to where they belong: divided by the sum of the weights, or as partials.
 template <class Tile>
 void endRows(const Attend& args, const AttendItem& item, const Scratch& s) {
@@ -194,6 +262,15 @@ void attendItem(const Attend& args, const AttendItem& item) {
     const KeyRange keys = keyRange(args, item.split);
     const size_t vector_bytes = args.head_dim * kElementBytes<kType>;
     KeyWalk walk(args, item.t_begin, item.n_tokens, item.kv_head, keys.begin, keys.end);
+    if (isDirect(args.n_tokens, group)) {
+        while (walk.next()) {
+            for (size_t run = 0; run < walk.n_runs; ++run) {
+                attendStepDirect<Tile, kType>(args, item, s, walk, walk.runs[run].begin * group,
+                                              walk.runs[run].end * group);
+            }
+        }
+        return endRows<Tile>(args, item, s);
+    }
     while (walk.next()) {
         const size_t page = walk.key / kPageTokens;
         const size_t offset = (item.kv_head * kPageTokens + walk.key % kPageTokens) * vector_bytes;
@@ -273,6 +350,23 @@ void scoreKeys(const ScoreBlocks& args, const float* keys, float* p, size_t key,
     }
 }
 
+/// The same where the keys stand.
+template <class Tile, CacheType kType>
+void scoreKeysDirect(const ScoreBlocks& args, const uint8_t* keys, float* p, size_t key, size_t n) {
+    for (size_t t = args.first_pos < key ? key - args.first_pos : 0; t < args.n_tokens; ++t) {
+        const size_t n_seen = args.first_pos + t + 1 - key;
+        forDirectRows(0, args.n_heads, [&](size_t head, auto rows) {
+            Tile::template scoreRows<kType, decltype(rows)::kValue>(
+                {args.q + t * args.q_stride + head * args.head_dim, args.head_dim}, keys, n,
+                args.head_dim, p + head * kKeys);
+        });
+        for (size_t head = 0; head < args.n_heads; ++head) {
+            poolRow<Tile>(p + head * kKeys, key, n_seen < n ? n_seen : n, args.block_tokens,
+                          args.scores + (t * args.n_heads + head) * args.n_blocks);
+        }
+    }
+}
+
 template <class Tile, CacheType kType>
 void scoreSpans(const ScoreBlocks& args) {
     const size_t span = args.block_tokens > kPageTokens ? args.block_tokens : kPageTokens;
@@ -284,8 +378,12 @@ void scoreSpans(const ScoreBlocks& args) {
     for (size_t key = args.span_begin * span; key < end; key += kKeys) {
         const size_t n = end - key < kKeys ? end - key : kKeys;
         const auto* page = static_cast<const uint8_t*>(args.key_pages[key / kPageTokens]);
-        Tile::template loadKeys<kType>(page + key % kPageTokens * vector_bytes, n, args.head_dim,
-                                       keys);
+        const uint8_t* from = page + key % kPageTokens * vector_bytes;
+        if (isDirect(args.n_tokens, args.n_heads)) {
+            scoreKeysDirect<Tile, kType>(args, from, p, key, n);
+            continue;
+        }
+        Tile::template loadKeys<kType>(from, n, args.head_dim, keys);
         scoreKeys<Tile>(args, keys, p, key, n);
     }
 }

@@ -74,6 +74,76 @@ void loadValues(const uint8_t* from, size_t n, size_t head_dim, float* to) {
     }
 }
 
+/// The sums of the lanes of four vectors.
+inline __m128 sumsOf(__m256 a, __m256 b, __m256 c, __m256 d) {
+    const __m256 sums = _mm256_hadd_ps(_mm256_hadd_ps(a, b), _mm256_hadd_ps(c, d));
+    return _mm_add_ps(_mm256_castps256_ps128(sums), _mm256_extractf128_ps(sums, 1));
+}
+
+/// p [kR, n] = q [kR, head_dim] times n keys where they stand. Up to 3 elements of a row of p
+/// behind the n-th are written too.
+template <CacheType kType, size_t kR>
+void scoreRows(ConstRows q, const uint8_t* keys, size_t n, size_t head_dim, float* p) {
+    const size_t vector_bytes = head_dim * kElementBytes<kType>;
+    for (size_t first = 0; first < n; first += 4) {
+        const uint8_t* at[4];
+        for (size_t k = 0; k < 4; ++k) {
+            // The last key again in place of those that are not there.
+            at[k] = keys + (first + k < n ? first + k : n - 1) * vector_bytes;
+        }
+        // Of the 16 registers, eight for the sums: two rows at a time.
+        for (size_t row = 0; row < kR; row += 2) {
+            const float* a = q.data + row * q.stride;
+            const float* b = row + 1 < kR ? a + q.stride : a;
+            __m256 acc[2][4] = {};
+            for (size_t i = 0; i < head_dim; i += 8) {
+                const __m256 in_a = loadFirst(a + i, head_dim - i);
+                const __m256 in_b = loadFirst(b + i, head_dim - i);
+#pragma GCC unroll 4
+                for (size_t k = 0; k < 4; ++k) {
+                    const __m256 key = loadCache<kType>(at[k], i, head_dim);
+                    acc[0][k] = _mm256_fmadd_ps(in_a, key, acc[0][k]);
+                    acc[1][k] = _mm256_fmadd_ps(in_b, key, acc[1][k]);
+                }
+            }
+            for (size_t r = row; r < kR && r < row + 2; ++r) {
+                const __m256* of = acc[r - row];
+                _mm_store_ps(p + r * kKeys + first, sumsOf(of[0], of[1], of[2], of[3]));
+            }
+        }
+    }
+}
+
+/// out [kR, D] += p [kR, n] times n values where they stand.
+template <CacheType kType, size_t kR>
+void addRows(const float* p, const uint8_t* values, size_t n, size_t head_dim, Rows out) {
+    const size_t vector_bytes = head_dim * kElementBytes<kType>;
+    for (size_t i = 0; i < head_dim; i += 16) {
+        __m256 acc[kR][2];
+#pragma GCC unroll 4
+        for (size_t r = 0; r < kR; ++r) {
+            acc[r][0] = _mm256_load_ps(out.data + r * out.stride + i);
+            acc[r][1] = _mm256_load_ps(out.data + r * out.stride + i + 8);
+        }
+        for (size_t key = 0; key < n; ++key) {
+            const uint8_t* value = values + key * vector_bytes;
+            const __m256 low = loadCache<kType>(value, i, head_dim);
+            const __m256 high = loadCache<kType>(value, i + 8, head_dim);
+#pragma GCC unroll 4
+            for (size_t r = 0; r < kR; ++r) {
+                const __m256 weight = _mm256_broadcast_ss(p + r * kKeys + key);
+                acc[r][0] = _mm256_fmadd_ps(weight, low, acc[r][0]);
+                acc[r][1] = _mm256_fmadd_ps(weight, high, acc[r][1]);
+            }
+        }
+#pragma GCC unroll 4
+        for (size_t r = 0; r < kR; ++r) {
+            _mm256_store_ps(out.data + r * out.stride + i, acc[r][0]);
+            _mm256_store_ps(out.data + r * out.stride + i + 8, acc[r][1]);
+        }
+    }
+}
+
 /// c [kR, 8 kV] = a [kR, n] b [n, 8 kV], added to what is there where `add`.
 template <size_t kR, size_t kV>
 void multiplyBlock(const float* a,
@@ -207,6 +277,17 @@ struct Tile {
     template <size_t kR>
     static void multiplyRows(ConstRows a, ConstRows b, size_t n, Rows c, size_t n_cols, bool add) {
         avx2::multiplyRows<kR>(a, b, n, c, n_cols, add);
+    }
+
+    template <CacheType kType, size_t kR>
+    static void scoreRows(ConstRows q, const uint8_t* keys, size_t n, size_t head_dim, float* p) {
+        avx2::scoreRows<kType, kR>(q, keys, n, head_dim, p);
+    }
+
+    template <CacheType kType, size_t kR>
+    static void addRows(
+        const float* p, const uint8_t* values, size_t n, size_t head_dim, Rows out) {
+        avx2::addRows<kType, kR>(p, values, n, head_dim, out);
     }
 
     static constexpr auto softmaxRow = avx2::softmaxRow;

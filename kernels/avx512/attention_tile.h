@@ -71,6 +71,128 @@ void loadValues(const uint8_t* from, size_t n, size_t head_dim, float* to) {
     }
 }
 
+/// Of four vectors, lane l of each 128 bits of the result holds the sum of vector l's lanes there.
+inline __m512 sumInLanes(__m512 a, __m512 b, __m512 c, __m512 d) {
+    const __m512 ab = _mm512_add_ps(_mm512_unpacklo_ps(a, b), _mm512_unpackhi_ps(a, b));
+    const __m512 cd = _mm512_add_ps(_mm512_unpacklo_ps(c, d), _mm512_unpackhi_ps(c, d));
+    return _mm512_add_ps(_mm512_shuffle_ps(ab, cd, 0x44), _mm512_shuffle_ps(ab, cd, 0xee));
+}
+
+/// Of four results of sumInLanes, the sums over their four parts, one behind the other.
+inline __m512 sumOfLanes(__m512 a, __m512 b, __m512 c, __m512 d) {
+    const __m512 ab =
+        _mm512_add_ps(_mm512_shuffle_f32x4(a, b, 0x44), _mm512_shuffle_f32x4(a, b, 0xee));
+    const __m512 cd =
+        _mm512_add_ps(_mm512_shuffle_f32x4(c, d, 0x44), _mm512_shuffle_f32x4(c, d, 0xee));
+    return _mm512_add_ps(_mm512_shuffle_f32x4(ab, cd, 0x88), _mm512_shuffle_f32x4(ab, cd, 0xdd));
+}
+
+/// Products of kR rows with four keys, as sumInLanes leaves them.
+template <CacheType kType, size_t kR>
+void scoreFourKeys(ConstRows q, const uint8_t* const* keys, size_t head_dim, __m512* sums) {
+    __m512 acc[kR][4] = {};
+    for (size_t i = 0; i < head_dim; i += 16) {
+        const __mmask16 mask = firstLanes(head_dim - i);
+        __m512 key[4];
+#pragma GCC unroll 4
+        for (size_t k = 0; k < 4; ++k) {
+            key[k] = loadCache<kType>(keys[k], i, mask);
+        }
+#pragma GCC unroll 4
+        for (size_t r = 0; r < kR; ++r) {
+            const __m512 row = _mm512_maskz_loadu_ps(mask, q.data + r * q.stride + i);
+#pragma GCC unroll 4
+            for (size_t k = 0; k < 4; ++k) {
+                acc[r][k] = _mm512_fmadd_ps(row, key[k], acc[r][k]);
+            }
+        }
+    }
+#pragma GCC unroll 4
+    for (size_t r = 0; r < kR; ++r) {
+        sums[r] = sumInLanes(acc[r][0], acc[r][1], acc[r][2], acc[r][3]);
+    }
+}
+
+/// p [kR, n] = q [kR, head_dim] times n keys where they stand. Up to 15 elements of a row of p
+/// behind the n-th are written too.
+template <CacheType kType, size_t kR>
+void scoreRows(ConstRows q, const uint8_t* keys, size_t n, size_t head_dim, float* p) {
+    const size_t vector_bytes = head_dim * kElementBytes<kType>;
+    for (size_t first = 0; first < n; first += 16) {
+        __m512 sums[4][kR];
+#pragma GCC unroll 4
+        for (size_t four = 0; four < 4; ++four) {
+            const uint8_t* at[4];
+            for (size_t k = 0; k < 4; ++k) {
+                // The last key again in place of those that are not there.
+                const size_t key = first + 4 * four + k;
+                at[k] = keys + (key < n ? key : n - 1) * vector_bytes;
+            }
+            scoreFourKeys<kType, kR>(q, at, head_dim, sums[four]);
+        }
+#pragma GCC unroll 4
+        for (size_t r = 0; r < kR; ++r) {
+            _mm512_store_ps(p + r * kKeys + first,
+                            sumOfLanes(sums[0][r], sums[1][r], sums[2][r], sums[3][r]));
+        }
+    }
+}
+
+/// out [kR, 16 kV] += p [kR, n] times elements [i, i + 16 kV) of n values where they stand.
+template <CacheType kType, size_t kR, size_t kV>
+void addValues(
+    const float* p, const uint8_t* values, size_t n, size_t head_dim, size_t i, Rows out) {
+    __m512 acc[kR][kV];
+#pragma GCC unroll 4
+    for (size_t r = 0; r < kR; ++r) {
+#pragma GCC unroll 4
+        for (size_t v = 0; v < kV; ++v) {
+            acc[r][v] = _mm512_load_ps(out.data + r * out.stride + i + 16 * v);
+        }
+    }
+    const size_t vector_bytes = head_dim * kElementBytes<kType>;
+    const __mmask16 last = firstLanes(head_dim - i - 16 * (kV - 1));
+    for (size_t key = 0; key < n; ++key) {
+#pragma GCC unroll 4
+        for (size_t v = 0; v < kV; ++v) {
+            const __m512 value = loadCache<kType>(values + key * vector_bytes, i + 16 * v,
+                                                  v + 1 == kV ? last : __mmask16{0xffff});
+#pragma GCC unroll 4
+            for (size_t r = 0; r < kR; ++r) {
+                acc[r][v] = _mm512_fmadd_ps(_mm512_set1_ps(p[r * kKeys + key]), value, acc[r][v]);
+            }
+        }
+    }
+#pragma GCC unroll 4
+    for (size_t r = 0; r < kR; ++r) {
+#pragma GCC unroll 4
+        for (size_t v = 0; v < kV; ++v) {
+            _mm512_store_ps(out.data + r * out.stride + i + 16 * v, acc[r][v]);
+        }
+    }
+}
+
+/// out [kR, D] += p [kR, n] times n values where they stand.
+template <CacheType kType, size_t kR>
+void addRows(const float* p, const uint8_t* values, size_t n, size_t head_dim, Rows out) {
+    for (size_t i = 0; i < head_dim; i += 64) {
+        switch (head_dim - i > 48 ? 4 : (head_dim - i + 15) / 16) {
+            case 4:
+                addValues<kType, kR, 4>(p, values, n, head_dim, i, out);
+                break;
+            case 3:
+                addValues<kType, kR, 3>(p, values, n, head_dim, i, out);
+                break;
+            case 2:
+                addValues<kType, kR, 2>(p, values, n, head_dim, i, out);
+                break;
+            default:
+                addValues<kType, kR, 1>(p, values, n, head_dim, i, out);
+                break;
+        }
+    }
+}
+
 /// c [kR, 16 kV] = a [kR, n] b [n, 16 kV], added to what is there where `add`.
 template <size_t kR, size_t kV>
 void multiplyBlock(const float* a,
@@ -220,6 +342,17 @@ struct Tile {
     template <size_t kR>
     static void multiplyRows(ConstRows a, ConstRows b, size_t n, Rows c, size_t n_cols, bool add) {
         avx512::multiplyRows<kR>(a, b, n, c, n_cols, add);
+    }
+
+    template <CacheType kType, size_t kR>
+    static void scoreRows(ConstRows q, const uint8_t* keys, size_t n, size_t head_dim, float* p) {
+        avx512::scoreRows<kType, kR>(q, keys, n, head_dim, p);
+    }
+
+    template <CacheType kType, size_t kR>
+    static void addRows(
+        const float* p, const uint8_t* values, size_t n, size_t head_dim, Rows out) {
+        avx512::addRows<kType, kR>(p, values, n, head_dim, out);
     }
 
     static constexpr auto softmaxRow = avx512::softmaxRow;
