@@ -92,6 +92,7 @@ class EngineImpl final : public Engine {
 
   private:
     [[nodiscard]] Result<void> check(const GenerateRequest& request) const;
+    [[nodiscard]] Result<void> checkBlocks(const GenerateRequest& request) const;
     bool removeWaiting(const JobPointer& job);
     void runJobs(const std::stop_token& stop);
     [[nodiscard]] JobPointer takeJob(const std::stop_token& stop);
@@ -146,6 +147,28 @@ Result<void> EngineImpl::check(const GenerateRequest& request) const {
                         id, info().vocab_size);
         }
     }
+    return checkBlocks(request);
+}
+
+Result<void> EngineImpl::checkBlocks(const GenerateRequest& request) const {
+    const bool has_msa = info().block_tokens > 0;
+    if (!has_msa && !(request.ban.blocks.empty() && request.share_layers.empty())) {
+        return fail(ErrorCode::InvalidArgument,
+                    "{} attends densely: there are no blocks to ban or to count", info().name);
+    }
+    for (const uint32_t block : request.ban.blocks) {
+        if (block > info().context_tokens / info().block_tokens) {
+            return fail(ErrorCode::InvalidArgument, "block {} is banned, the window has {}", block,
+                        info().context_tokens / info().block_tokens + 1);
+        }
+    }
+    const std::vector<size_t> layers = model_->config().msaLayers();
+    for (const size_t layer : request.share_layers) {
+        if (!std::binary_search(layers.begin(), layers.end(), layer)) {
+            return fail(ErrorCode::InvalidArgument,
+                        "layer {} is to be counted, but it chooses no blocks", layer);
+        }
+    }
     return {};
 }
 
@@ -177,6 +200,9 @@ Result<GenerationStats> EngineImpl::generate(const GenerateRequest& request,
             sink.onPrefill(prefill->n_done, prefill->n_total);
         } else {
             const auto& text = std::get<TextMessage>(*message);
+            for (const std::vector<BlockShare>& blocks : text.blocks) {
+                sink.onBlocks(blocks);
+            }
             sink.onText(text.text, text.ids);
         }
     }

@@ -71,6 +71,7 @@ struct ModelInfo {
     size_t trained_context_tokens = 0;
     size_t vocab_size = 0;
     size_t n_layers = 0;
+    size_t block_tokens = 0;  ///< of a block that MSA layers choose; 0: attention is dense
     uint64_t cache_bytes_per_token = 0;
     std::string chat_template;  ///< "from the model file", "built-in ChatML"
     std::string instruction_set;
@@ -119,6 +120,28 @@ struct SamplingParams {
 
 using SequenceId = uint64_t;
 
+/// Blocks of the context that MSA layers must not choose: block b holds the tokens [b, b + 1) *
+/// ModelInfo::block_tokens. Binds every token from position `begin` on that the request computes,
+/// in the prompt too; the block a token stands in itself is always open to it, and dense layers see
+/// everything. What is computed under a ban is reused by requests with the same ban (blocks and
+/// begin) and by no other, so an answer under a ban is what a cold run under it gives.
+struct BlockBan {
+    static constexpr size_t kAnswer = SIZE_MAX;
+
+    std::vector<uint32_t> blocks;  ///< empty: no ban
+    size_t begin = kAnswer;        ///< kAnswer: binds what is generated
+
+    bool operator==(const BlockBan&) const = default;
+};
+
+/// How much a block was attended to: the share of (MSA layer, index head) pairs that chose it.
+struct BlockShare {
+    uint32_t block = 0;
+    float share = 0.0F;  ///< in (0, 1]
+
+    bool operator==(const BlockShare&) const = default;
+};
+
 struct GenerateRequest {
     SequenceId sequence = 0;
     std::vector<TokenId> prompt;  ///< the whole context; the part that the sequence already holds
@@ -129,6 +152,8 @@ struct GenerateRequest {
     bool ignore_end_of_turn = false;        ///< go on to max_tokens: for benchmarks
     bool show_special_tokens = false;  ///< stream markers such as <think> that are hidden otherwise
     bool drafts = true;                ///< and EngineConfig::drafts
+    BlockBan ban;
+    std::vector<size_t> share_layers;  ///< MSA layers that BlockShare counts; empty: all
 };
 
 enum class FinishReason { EndOfTurn, StopString, MaxTokens, ContextFull, Cancelled };
@@ -146,6 +171,8 @@ struct GenerationStats {
     std::chrono::duration<double>
         first_token{};  ///< from the call to the first token, waiting in the queue included
     FinishReason finish = FinishReason::EndOfTurn;
+    std::vector<BlockShare> blocks;  ///< mean over the generated tokens, blocks ascending; none in
+                                     ///< a dense model
 };
 
 /// Receives what one generation produces, on the thread that called generate().
@@ -154,6 +181,10 @@ class GenerationSink {
     virtual ~GenerationSink() = default;
 
     virtual void onPrefill(size_t n_done, size_t n_total) = 0;
+
+    /// The blocks that one token attended to, ascending. With MSA, before onText() once for each
+    /// of its tokens, in their order.
+    virtual void onBlocks(std::span<const BlockShare> /*blocks*/) {}
 
     /// Whole UTF-8 characters. `ids` are the tokens finished since the last call.
     virtual void onText(std::string_view text, std::span<const TokenId> ids) = 0;
@@ -185,7 +216,7 @@ class Engine {
     /// A sequence that begins with the first n_tokens of another (copy on write).
     virtual Result<SequenceId> fork(SequenceId sequence, size_t n_tokens) = 0;
     virtual void closeSequence(SequenceId sequence) = 0;
-    /// Prompt tokens that would come from the cache.
+    /// Prompt tokens that would come from the cache, without a ban.
     [[nodiscard]] virtual size_t cachedPrefix(SequenceId sequence,
                                               std::span<const TokenId> prompt) const = 0;
 

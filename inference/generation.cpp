@@ -25,6 +25,29 @@ double rowCost(const ModelConfig& config) {
     return has_experts ? kRowCostOfExperts : kRowCost;
 }
 
+/// The ban of a request as the cache compares it: none is one value, and what binds the answer
+/// begins with the last token of the prompt, from which the first token of the answer comes.
+BlockBan effectiveBan(const GenerateRequest& request) {
+    BlockBan ban = request.ban;
+    std::sort(ban.blocks.begin(), ban.blocks.end());
+    ban.blocks.erase(std::unique(ban.blocks.begin(), ban.blocks.end()), ban.blocks.end());
+    ban.begin =
+        ban.blocks.empty() ? BlockBan::kAnswer : std::min(ban.begin, request.prompt.size() - 1);
+    return ban;
+}
+
+/// By block of the whole window.
+std::vector<uint8_t> bannedMask(const BlockBan& ban, const ModelInfo& info) {
+    if (ban.blocks.empty()) {
+        return {};
+    }
+    std::vector<uint8_t> mask(info.context_tokens / info.block_tokens + 1, 0);
+    for (const uint32_t block : ban.blocks) {
+        mask[block] = 1;
+    }
+    return mask;
+}
+
 }  // namespace
 
 Generation::Generation(const GenerationContext& context, GenerationJob& job)
@@ -37,6 +60,9 @@ Generation::Generation(const GenerationContext& context, GenerationJob& job)
                context.model.kernels()),
       drafter_(rowCost(context.model.config())),
       answer_(context.tokenizer, job.request.stop_strings, job.request.show_special_tokens),
+      shares_(context.model.config(), job.request.share_layers),
+      ban_(effectiveBan(job.request)),
+      banned_(bannedMask(ban_, context.model.info())),
       tokens_(job.request.prompt) {
     tokens_.reserve(
         tokens_.size() +
@@ -60,19 +86,20 @@ void Generation::begin() {
         finish(FinishReason::MaxTokens);
         return;
     }
-    Result<std::span<float>> logits = context_.model.decoder().logits(pass_tokens_.size() - 1, 1);
+    const size_t last_row = pass_tokens_.size() - 1;
+    Result<std::span<float>> logits = context_.model.decoder().logits(last_row, 1);
     if (!logits.has_value()) {
         giveUp(std::move(logits).error());
         return;
     }
     pass_tokens_.resize(1);
-    sampleRows(*logits, 1);
+    sampleRows(*logits, last_row, 1);
 }
 
 Result<void> Generation::prefill() {
     BV_TRY(context_.model.checkWhole());
     stats_.n_prompt = tokens_.size();
-    stats_.n_cached = BV_TRY(context_.cache.begin(job_.request.sequence, tokens_));
+    stats_.n_cached = BV_TRY(context_.cache.begin(job_.request.sequence, tokens_, ban_));
     is_in_use_ = true;
     n_computed_ = stats_.n_cached;
     const auto begin = Clock::now();
@@ -83,7 +110,10 @@ Result<void> Generation::prefill() {
         }
         const auto chunk_begin = Clock::now();
         BV_TRY(context_.model.checkWhole());
-        BV_TRY(forward(std::min(chunk_, tokens_.size() - n_computed_)));
+        // No pass reaches over the begin of a ban.
+        const size_t end =
+            n_computed_ < ban_.begin ? std::min(ban_.begin, tokens_.size()) : tokens_.size();
+        BV_TRY(forward(std::min(chunk_, end - n_computed_)));
         const auto step = (Clock::now() - chunk_begin) / (2 * context_.model.config().n_layers);
         if (step > kStopInterval && chunk_ > kMinChunk) {
             chunk_ = std::max(kMinChunk, chunk_ / 2);
@@ -99,11 +129,18 @@ Result<void> Generation::prefill() {
 Result<void> Generation::forward(size_t n) {
     const std::span<const PageId> pages = BV_TRY(context_.cache.prepare(job_.request.sequence, n));
     const auto tokens = std::span<const TokenId>(tokens_).subspan(n_computed_, n);
-    BV_TRY(context_.model.decoder().forward(tokens, n_computed_, pages, job_.stop));
+    const PassRun one = run(n, pages);
+    BV_TRY(context_.model.decoder().forward(tokens, std::span(&one, 1), job_.stop));
     context_.cache.commit(job_.request.sequence, tokens);
     pass_tokens_.assign(tokens.begin(), tokens.end());
     n_computed_ += n;
     return {};
+}
+
+PassRun Generation::run(size_t n_tokens, std::span<const PageId> pages) const {
+    return {
+        n_tokens, n_computed_, pages,
+        n_computed_ >= ban_.begin ? std::span<const uint8_t>(banned_) : std::span<const uint8_t>()};
 }
 
 std::optional<Generation::Part> Generation::prepare(size_t n_max) {
@@ -127,12 +164,12 @@ std::optional<Generation::Part> Generation::prepare(size_t n_max) {
         giveUp(pages.error());
         return std::nullopt;
     }
-    return Part{pass_tokens_, {pass_tokens_.size(), n_computed_, *pages}};
+    return Part{pass_tokens_, run(pass_tokens_.size(), *pages)};
 }
 
-void Generation::take(std::span<float> logits) {
+void Generation::take(std::span<float> logits, size_t first_row) {
     const size_t n_rows = pass_tokens_.size();
-    const size_t n_right = sampleRows(logits, n_rows);
+    const size_t n_right = sampleRows(logits, first_row, n_rows);
     context_.cache.commit(job_.request.sequence,
                           std::span<const TokenId>(pass_tokens_).first(n_right));
     n_computed_ += n_right;
@@ -144,11 +181,11 @@ void Generation::take(std::span<float> logits) {
 
 /// Samples what follows each row, as long as it is what the next row holds; returns how many rows
 /// hold what was sampled.
-size_t Generation::sampleRows(std::span<float> logits, size_t n_rows) {
+size_t Generation::sampleRows(std::span<float> logits, size_t first_row, size_t n_rows) {
     const size_t width = logits.size() / n_rows;
     for (size_t row = 0;; ++row) {
         const TokenId id = sampler_.sample(logits.subspan(row * width, width), tokens_);
-        accept(id);
+        accept(id, first_row + row);
         if (!is_over_ && job_.stop.stop_requested()) {
             finish(FinishReason::Cancelled);
         }
@@ -158,8 +195,8 @@ size_t Generation::sampleRows(std::span<float> logits, size_t n_rows) {
     }
 }
 
-/// Takes a sampled token into the answer, unless it ends it.
-void Generation::accept(TokenId id) {
+/// Takes a token, sampled from a row of the pass, into the answer, unless it ends it.
+void Generation::accept(TokenId id, size_t row) {
     if (stats_.n_generated == 0) {
         stats_.first_token = Clock::now() - job_.asked;
     }
@@ -170,6 +207,9 @@ void Generation::accept(TokenId id) {
     ++stats_.n_generated;
     tokens_.push_back(id);
     undelivered_.push_back(id);
+    if (context_.model.info().block_tokens > 0) {
+        undelivered_blocks_.push_back(shares_.add(context_.model.decoder(), row));
+    }
     const bool stopped = answer_.push(id);
     deliver(false);
     if (stopped) {
@@ -200,6 +240,7 @@ Result<GenerationStats> Generation::end() {
     }
     answer_.finish();
     deliver(!undelivered_.empty());
+    stats_.blocks = shares_.mean();
     return stats_;
 }
 
@@ -208,8 +249,11 @@ void Generation::deliver(bool always) {
     if (text.empty() && !always) {
         return;
     }
-    job_.channel.send(TextMessage{std::move(text), std::move(undelivered_)}, job_.stop);
+    job_.channel.send(
+        TextMessage{std::move(text), std::move(undelivered_), std::move(undelivered_blocks_)},
+        job_.stop);
     undelivered_.clear();
+    undelivered_blocks_.clear();
 }
 
 void decodeTogether(Model& model, std::span<Generation* const> generations) {
@@ -244,7 +288,7 @@ void decodeTogether(Model& model, std::span<Generation* const> generations) {
         size_t row = 0;
         for (size_t i = 0; i < live.size(); ++i) {
             if (logits.has_value()) {
-                live[i]->take(logits->subspan(row * width, runs[i].n_tokens * width));
+                live[i]->take(logits->subspan(row * width, runs[i].n_tokens * width), row);
             } else {
                 live[i]->giveUp(logits.error());
             }

@@ -22,6 +22,7 @@
 #include <variant>
 #include <vector>
 
+#include "inference/block_shares.h"
 #include "inference/cache/kv_cache.h"
 #include "inference/channel.h"
 #include "inference/engine.h"
@@ -41,6 +42,7 @@ struct PrefillMessage {
 struct TextMessage {
     std::string text;
     std::vector<TokenId> ids;
+    std::vector<std::vector<BlockShare>> blocks;  ///< of each id; empty in a dense model
 };
 
 using GenerationMessage = std::variant<PrefillMessage, TextMessage>;
@@ -88,8 +90,8 @@ class Generation {
     /// At most n_max > 0 tokens; nullopt where it is over.
     [[nodiscard]] std::optional<Part> prepare(size_t n_max);
 
-    /// Logits [n_rows, vocab_size] of the prepared tokens.
-    void take(std::span<float> logits);
+    /// Logits [n_rows, vocab_size] of the prepared tokens, which began at a row of the pass.
+    void take(std::span<float> logits, size_t first_row);
 
     /// The pass did not come about. Cancelled is no error.
     void giveUp(Error error);
@@ -99,8 +101,9 @@ class Generation {
   private:
     [[nodiscard]] Result<void> prefill();
     [[nodiscard]] Result<void> forward(size_t n);
-    size_t sampleRows(std::span<float> logits, size_t n_rows);
-    void accept(TokenId id);
+    [[nodiscard]] PassRun run(size_t n_tokens, std::span<const PageId> pages) const;
+    size_t sampleRows(std::span<float> logits, size_t first_row, size_t n_rows);
+    void accept(TokenId id, size_t row);
     void finish(FinishReason reason);
     void deliver(bool always);
 
@@ -110,10 +113,14 @@ class Generation {
     Sampler sampler_;
     Drafter drafter_;
     AnswerStream answer_;
+    BlockShares shares_;
+    const BlockBan ban_;                ///< its begin inside the prompt
+    std::vector<uint8_t> banned_;       ///< by block, or empty
     std::vector<TokenId> tokens_;       ///< prompt and answer
     size_t n_computed_ = 0;             ///< of these, in the cache
     std::vector<TokenId> pass_tokens_;  ///< the newest token and its draft
     std::vector<TokenId> undelivered_;  ///< tokens since the last text
+    std::vector<std::vector<BlockShare>> undelivered_blocks_;
     std::chrono::steady_clock::time_point decode_begin_;
     GenerationStats stats_;
     bool is_in_use_ = false;  ///< the sequence, by us

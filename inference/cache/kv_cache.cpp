@@ -51,6 +51,7 @@ Result<SequenceId> KvCache::fork(SequenceId source, size_t n_tokens) {
     }
     Sequence fork;
     share(fork, found->second, n_tokens);
+    fork.ban = found->second.ban;
     fork.last_used = ++clock_;
     const SequenceId id = next_id_++;
     sequences_.emplace(id, std::move(fork));
@@ -75,17 +76,23 @@ size_t KvCache::cachedPrefix(SequenceId id, std::span<const TokenId> prompt) con
     const std::lock_guard lock(mutex_);
     const auto found = sequences_.find(id);
     static const Sequence kEmpty;
-    return longestPrefix(found != sequences_.end() ? found->second : kEmpty, prompt).n_tokens;
+    return longestPrefix(found != sequences_.end() ? found->second : kEmpty, prompt, {}).n_tokens;
 }
 
-KvCache::Prefix KvCache::longestPrefix(const Sequence& own, std::span<const TokenId> prompt) const {
+KvCache::Prefix KvCache::longestPrefix(const Sequence& own,
+                                       std::span<const TokenId> prompt,
+                                       const BlockBan& ban) const {
     if (prompt.empty()) {
         return {};
     }
     const std::span<const TokenId> reusable = prompt.first(prompt.size() - 1);
-    Prefix best = {&own, commonPrefix(own.tokens, reusable)};
+    const auto common = [&](const Sequence& sequence) {
+        const size_t n_tokens = commonPrefix(sequence.tokens, reusable);
+        return sequence.ban == ban ? n_tokens : std::min({n_tokens, sequence.ban.begin, ban.begin});
+    };
+    Prefix best = {&own, common(own)};
     for (const auto& [id, other] : sequences_) {
-        const size_t n_tokens = commonPrefix(other.tokens, reusable);
+        const size_t n_tokens = common(other);
         if (n_tokens > best.n_tokens) {
             best = {&other, n_tokens};
         }
@@ -93,7 +100,7 @@ KvCache::Prefix KvCache::longestPrefix(const Sequence& own, std::span<const Toke
     return best;
 }
 
-Result<size_t> KvCache::begin(SequenceId id, std::span<const TokenId> prompt) {
+Result<size_t> KvCache::begin(SequenceId id, std::span<const TokenId> prompt, const BlockBan& ban) {
     const std::lock_guard lock(mutex_);
     const auto found = sequences_.find(id);
     if (found == sequences_.end()) {
@@ -103,13 +110,14 @@ Result<size_t> KvCache::begin(SequenceId id, std::span<const TokenId> prompt) {
     if (sequence.in_use) {
         return fail(ErrorCode::InvalidArgument, "sequence {} is already generating", id);
     }
-    const Prefix prefix = longestPrefix(sequence, prompt);
+    const Prefix prefix = longestPrefix(sequence, prompt, ban);
     if (prefix.holder == &sequence) {
         truncate(sequence, prefix.n_tokens);
     } else {
         truncate(sequence, 0);
         share(sequence, *prefix.holder, prefix.n_tokens);
     }
+    sequence.ban = ban;
     sequence.in_use = true;
     sequence.last_used = ++clock_;
     return prefix.n_tokens;

@@ -16,7 +16,9 @@
 //  3. Only positions from n on are written, and only in pages that one sequence lists (prepare()
 //  copies a shared one).
 //  4. A page's count is the number of sequences that list it; at 0 it is free.
-//  5. A sequence in use keeps its tokens: eviction takes idle ones, the longest idle first.
+//  5. The tokens of a sequence from its ban's begin on were computed under it, those before without
+//  any. A prefix is shared only where both sides agree on that.
+//  6. A sequence in use keeps its tokens: eviction takes idle ones, the longest idle first.
 //
 // Because of 2 and 3, rollback is forgetting tokens, and a fork lists the same pages.
 
@@ -44,14 +46,15 @@ class KvCache {
     /// A sequence in use is closed when its use ends.
     void close(SequenceId id);
 
-    /// Tokens of `prompt` that begin() would find.
+    /// Tokens of `prompt` that begin() would find, without a ban.
     [[nodiscard]] size_t cachedPrefix(SequenceId id, std::span<const TokenId> prompt) const;
 
     /// Takes the sequence into use and rolls it back to the longest prefix of `prompt` that it or
-    /// any other sequence holds (then it lists that one's pages). Returns the prefix's length, less
+    /// any other sequence holds (then it lists that one's pages); what is computed from then on is
+    /// under `ban`. Returns the prefix's length, less
     /// than the prompt's, so that logits of its last token are computed. Errors: NotFound;
     /// InvalidArgument where it is in use.
-    Result<size_t> begin(SequenceId id, std::span<const TokenId> prompt);
+    Result<size_t> begin(SequenceId id, std::span<const TokenId> prompt, const BlockBan& ban = {});
 
     /// Engine thread. Pages for n_new more tokens, safe to write; evicts idle sequences above the
     /// budget. Errors: OutOfMemory; the sequence is as before.
@@ -71,6 +74,7 @@ class KvCache {
     struct Sequence {
         std::vector<TokenId> tokens;
         std::vector<PageId> pages;
+        BlockBan ban;
         uint64_t last_used = 0;
         bool in_use = false;
         bool closing = false;
@@ -82,7 +86,9 @@ class KvCache {
         size_t n_tokens = 0;
     };
 
-    [[nodiscard]] Prefix longestPrefix(const Sequence& own, std::span<const TokenId> prompt) const;
+    [[nodiscard]] Prefix longestPrefix(const Sequence& own,
+                                       std::span<const TokenId> prompt,
+                                       const BlockBan& ban) const;
     void truncate(Sequence& sequence, size_t n_tokens);
     void share(Sequence& sequence, const Sequence& source, size_t n_tokens);
     void drop(PageId page);

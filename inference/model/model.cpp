@@ -58,6 +58,26 @@ std::string rangesText(const std::vector<size_t>& layers) {
     return text;
 }
 
+/// How attention runs, where the user could expect otherwise. `indexed`: layers with an index
+/// branch.
+void addAttentionNotices(const ModelConfig& config,
+                         const std::vector<size_t>& indexed,
+                         std::vector<std::string>& notices) {
+    if (config.hasMsa()) {
+        notices.push_back(fmt::format(
+            "layers {} attend sparsely (MSA): each token to the {} best blocks of {} tokens",
+            rangesText(indexed), config.msa.top_k, config.msa.block_tokens));
+    } else if (!indexed.empty()) {
+        notices.push_back(
+            fmt::format("layers {} carry an MSA index, but attention runs dense, as was asked for",
+                        rangesText(indexed)));
+    } else if (config.family->architecture == "minimax-m3") {
+        notices.emplace_back(
+            "the file has no MSA index tensors: attention runs dense, which this model was not "
+            "trained for; a file made with a newer converter has them");
+    }
+}
+
 /// Numbers and scales of MXFP8 stand apart in the file, so no kernel reads it in place.
 void addRepackNotice(const ModelSource& source, ModelInfo& info) {
     const auto tensors = source.tensors();
@@ -198,7 +218,7 @@ Result<std::unique_ptr<Model>> Model::load(const LoadRequest& request,
     }
     model->config_ = BV_TRY(source.config(model->adapters_.overrides()));
     BV_TRY(checkAdapterRows(request, model->config_));
-    std::vector<size_t> indexed = msaLayers(model->config_);
+    const std::vector<size_t> indexed = model->config_.msaLayers();
     if (options.attention == Attention::Dense) {
         for (LayerConfig& layer : model->config_.layers) {
             layer.attention = AttentionKind::Dense;
@@ -218,6 +238,7 @@ Result<std::unique_ptr<Model>> Model::load(const LoadRequest& request,
     info.trained_context_tokens = config.context_tokens;
     info.vocab_size = config.vocab_size;
     info.n_layers = config.n_layers;
+    info.block_tokens = config.hasMsa() ? config.msa.block_tokens : 0;
     info.context_tokens =
         BV_TRY(chooseContext(request.model_path, config, info.cache_bytes_per_token,
                              info.file_bytes, options.context_tokens, info.notices));

@@ -24,6 +24,16 @@ bool ModelConfig::hasMsa() const {
     });
 }
 
+std::vector<size_t> ModelConfig::msaLayers() const {
+    std::vector<size_t> found;
+    for (size_t layer = 0; layer < layers.size(); ++layer) {
+        if (layers[layer].attention == AttentionKind::Msa) {
+            found.push_back(layer);
+        }
+    }
+    return found;
+}
+
 std::span<const FamilyTraits> families() {
     return kFamilies;
 }

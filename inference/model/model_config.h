@@ -118,6 +118,8 @@ struct ModelConfig {
     std::vector<LayerConfig> layers;
 
     [[nodiscard]] bool hasMsa() const;
+    /// Layers that choose blocks, ascending.
+    [[nodiscard]] std::vector<size_t> msaLayers() const;
 };
 
 /// Metadata that replaces or adds to the model's own: from adapters. Keys without their
