@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // The engine: a queue of generations and the thread that runs them.
 //
-// Words. A job is one call of generate(). It is waiting (in the queue), running (taken by the
-// engine thread) or done.
+// Words. A job is one call of generate() or generateTogether(). It is waiting (in the queue),
+// running (taken by the engine thread) or done.
 //
 //     waiting --takeJob()--> running --runJob()--> done
-//        `------generate(), stopped by its caller------^
+//        `------receive(), stopped by its caller-------^
 //
 // Invariants
 //  1. Only the engine thread runs the decoder and touches page memory.
 //  2. A job is done exactly once, by whoever took it from the queue; its outcome is written before
 //  its channel closes.
-//  3. generate() returns only when its job is done, so nothing of a request outlives the call.
+//  3. The call returns only when its job is done, so nothing of a request outlives the call.
 
 #include "inference/engine.h"
 
@@ -86,13 +86,23 @@ class EngineImpl final : public Engine {
 
     Result<GenerationStats> generate(const GenerateRequest& request,
                                      GenerationSink& sink,
-                                     std::stop_token stop) override;
+                                     std::stop_token stop) override {
+        const GenerationItem item = {request, &sink, std::move(stop)};
+        return std::move(generateTogether(std::span(&item, 1)).front());
+    }
+
+    std::vector<Result<GenerationStats>> generateTogether(
+        std::span<const GenerationItem> items) override;
 
     [[nodiscard]] CacheUse cacheUse() const override { return cache_.use(); }
 
   private:
     [[nodiscard]] Result<void> check(const GenerateRequest& request) const;
     [[nodiscard]] Result<void> checkBlocks(const GenerateRequest& request) const;
+    void submit(const JobPointer& job);
+    void receive(const JobPointer& job,
+                 std::span<const GenerationItem> items,
+                 std::span<const size_t> item_of_part);
     bool removeWaiting(const JobPointer& job);
     void runJobs(const std::stop_token& stop);
     [[nodiscard]] JobPointer takeJob(const std::stop_token& stop);
@@ -172,41 +182,81 @@ Result<void> EngineImpl::checkBlocks(const GenerateRequest& request) const {
     return {};
 }
 
-Result<GenerationStats> EngineImpl::generate(const GenerateRequest& request,
-                                             GenerationSink& sink,
-                                             std::stop_token stop) {
-    BV_TRY(check(request));
+std::vector<Result<GenerationStats>> EngineImpl::generateTogether(
+    std::span<const GenerationItem> items) {
+    std::vector<Result<GenerationStats>> outcomes;
+    std::vector<size_t> item_of_part;
     const auto job = std::make_shared<GenerationJob>();
-    job->request = request;
-    job->stop = stop;
     job->asked = std::chrono::steady_clock::now();
+    for (const GenerationItem& item : items) {
+        const Result<void> checked =
+            items.size() <= kMaxTogether
+                ? check(item.request)
+                : Result<void>(fail(ErrorCode::InvalidArgument,
+                                    "{} answers at once, at most {} are possible", items.size(),
+                                    kMaxTogether));
+        if (checked.has_value()) {
+            item_of_part.push_back(outcomes.size());
+            job->parts.push_back({item.request, item.stop});
+            outcomes.emplace_back(GenerationStats());
+        } else {
+            outcomes.emplace_back(tl::unexpected<Error>(checked.error()));
+        }
+    }
+    if (!job->parts.empty()) {
+        submit(job);
+        receive(job, items, item_of_part);
+    }
+    for (size_t part = 0; part < job->parts.size(); ++part) {
+        outcomes[item_of_part[part]] = std::move(job->parts[part].outcome);
+    }
+    return outcomes;
+}
+
+void EngineImpl::submit(const JobPointer& job) {
     {
         const std::lock_guard lock(mutex_);
         waiting_.push_back(job);
     }
     wake_.notify_all();
+}
+
+/// Hands out what the engine thread sends, until the job is done.
+void EngineImpl::receive(const JobPointer& job,
+                         std::span<const GenerationItem> items,
+                         std::span<const size_t> item_of_part) {
     // Behind a long job a stop must not wait for its turn.
-    const std::stop_callback leave_queue(stop, [&] {
-        if (removeWaiting(job)) {
+    const auto leaveQueue = [this, job] {
+        const bool all_stopped =
+            std::all_of(job->parts.begin(), job->parts.end(),
+                        [](const GenerationJob::Part& part) { return part.stop.stop_requested(); });
+        if (!all_stopped || !removeWaiting(job)) {
+            return;
+        }
+        for (GenerationJob::Part& part : job->parts) {
             GenerationStats stats;
-            stats.n_prompt = job->request.prompt.size();
+            stats.n_prompt = part.request.prompt.size();
             stats.finish = FinishReason::Cancelled;
-            job->outcome = stats;
-            job->channel.close();
+            part.outcome = std::move(stats);
         }
-    });
-    while (std::optional<GenerationMessage> message = job->channel.receive()) {
-        if (const auto* prefill = std::get_if<PrefillMessage>(&*message)) {
-            sink.onPrefill(prefill->n_done, prefill->n_total);
-        } else {
-            const auto& text = std::get<TextMessage>(*message);
-            for (const std::vector<BlockShare>& blocks : text.blocks) {
-                sink.onBlocks(blocks);
-            }
-            sink.onText(text.text, text.ids);
-        }
+        job->channel.close();
+    };
+    std::deque<std::stop_callback<decltype(leaveQueue)>> callbacks;
+    for (const GenerationJob::Part& part : job->parts) {
+        callbacks.emplace_back(part.stop, leaveQueue);
     }
-    return std::move(job->outcome);
+    while (std::optional<GenerationMessage> message = job->channel.receive()) {
+        GenerationSink& sink = *items[item_of_part[message->part]].sink;
+        if (const auto* prefill = std::get_if<PrefillMessage>(&message->what)) {
+            sink.onPrefill(prefill->n_done, prefill->n_total);
+            continue;
+        }
+        const auto& text = std::get<TextMessage>(message->what);
+        for (const std::vector<BlockShare>& blocks : text.blocks) {
+            sink.onBlocks(blocks);
+        }
+        sink.onText(text.text, text.ids);
+    }
 }
 
 bool EngineImpl::removeWaiting(const JobPointer& job) {
@@ -241,14 +291,22 @@ void EngineImpl::runJobs(const std::stop_token& stop) {
 void EngineImpl::runJob(GenerationJob& job) {
     model_->backend().setBusy(true);
     try {
-        Generation generation({*model_, cache_, *tokenizer_, unused_, prefill_chunk_, drafts_},
-                              job);
-        generation.begin();
-        Generation* const one = &generation;
-        decodeTogether(*model_, std::span(&one, 1));
-        job.outcome = generation.end();
+        const GenerationContext context = {*model_, cache_,         *tokenizer_,
+                                           unused_, prefill_chunk_, drafts_};
+        std::deque<Generation> generations;
+        std::vector<Generation*> all;
+        for (size_t part = 0; part < job.parts.size(); ++part) {
+            all.push_back(&generations.emplace_back(context, job, part));
+            all.back()->begin();
+        }
+        decodeTogether(*model_, all);
+        for (size_t part = 0; part < job.parts.size(); ++part) {
+            job.parts[part].outcome = all[part]->end();
+        }
     } catch (const std::exception& error) {
-        job.outcome = fail(ErrorCode::Internal, "generating: {}", error.what());
+        for (GenerationJob::Part& part : job.parts) {
+            part.outcome = fail(ErrorCode::Internal, "generating: {}", error.what());
+        }
     }
     model_->backend().setBusy(false);
 }

@@ -190,6 +190,13 @@ class GenerationSink {
     virtual void onText(std::string_view text, std::span<const TokenId> ids) = 0;
 };
 
+/// One of several answers that are generated together.
+struct GenerationItem {
+    GenerateRequest request;
+    GenerationSink* sink = nullptr;
+    std::stop_token stop;
+};
+
 /// fraction in [0, 1] and what is being done ("reading tensors"); called on the loading thread.
 using LoadProgress = std::function<void(double fraction, const char* what)>;
 
@@ -226,6 +233,15 @@ class Engine {
     virtual Result<GenerationStats> generate(const GenerateRequest& request,
                                              GenerationSink& sink,
                                              std::stop_token stop) = 0;
+
+    /// Answers of several sequences, each what generate() would give it alone, bit for bit: a pass
+    /// of the decoder runs the next token of all that are not over, so the weights are read once
+    /// for all. Prompts are computed one after the other; what they have in common, once. Stopping
+    /// an item ends that item. One outcome an item; all are InvalidArgument beyond kMaxTogether.
+    virtual std::vector<Result<GenerationStats>> generateTogether(
+        std::span<const GenerationItem> items) = 0;
+
+    static constexpr size_t kMaxTogether = 16;
 
     struct CacheUse {
         uint64_t bytes = 0;

@@ -50,28 +50,31 @@ std::vector<uint8_t> bannedMask(const BlockBan& ban, const ModelInfo& info) {
 
 }  // namespace
 
-Generation::Generation(const GenerationContext& context, GenerationJob& job)
+Generation::Generation(const GenerationContext& context, GenerationJob& job, size_t part)
     : context_(context),
       job_(job),
+      part_index_(part),
+      part_(job.parts[part]),
       chunk_(std::clamp<size_t>(context.prefill_chunk, 1, context.model.decoder().maxTokens())),
-      sampler_(job.request.sampling,
+      sampler_(part_.request.sampling,
                std::min(context.tokenizer.vocabSize(), context.model.config().vocab_size),
                context.banned,
                context.model.kernels()),
       drafter_(rowCost(context.model.config())),
-      answer_(context.tokenizer, job.request.stop_strings, job.request.show_special_tokens),
-      shares_(context.model.config(), job.request.share_layers),
-      ban_(effectiveBan(job.request)),
+      answer_(context.tokenizer, part_.request.stop_strings, part_.request.show_special_tokens),
+      shares_(context.model.config(), part_.request.share_layers),
+      ban_(effectiveBan(part_.request)),
       banned_(bannedMask(ban_, context.model.info())),
-      tokens_(job.request.prompt) {
+      tokens_(part_.request.prompt) {
     tokens_.reserve(
         tokens_.size() +
-        std::min(job.request.max_tokens, context.model.info().context_tokens - tokens_.size()) + 1);
+        std::min(part_.request.max_tokens, context.model.info().context_tokens - tokens_.size()) +
+        1);
 }
 
 Generation::~Generation() {
     if (is_in_use_) {
-        context_.cache.end(job_.request.sequence);
+        context_.cache.end(part_.request.sequence);
     }
 }
 
@@ -82,7 +85,7 @@ void Generation::begin() {
         giveUp(std::move(result).error());
         return;
     }
-    if (job_.request.max_tokens == 0) {
+    if (part_.request.max_tokens == 0) {
         finish(FinishReason::MaxTokens);
         return;
     }
@@ -99,13 +102,13 @@ void Generation::begin() {
 Result<void> Generation::prefill() {
     BV_TRY(context_.model.checkWhole());
     stats_.n_prompt = tokens_.size();
-    stats_.n_cached = BV_TRY(context_.cache.begin(job_.request.sequence, tokens_, ban_));
+    stats_.n_cached = BV_TRY(context_.cache.begin(part_.request.sequence, tokens_, ban_));
     is_in_use_ = true;
     n_computed_ = stats_.n_cached;
     const auto begin = Clock::now();
-    job_.channel.send(PrefillMessage{n_computed_, tokens_.size()}, job_.stop);
+    send(PrefillMessage{n_computed_, tokens_.size()});
     while (n_computed_ < tokens_.size()) {
-        if (job_.stop.stop_requested()) {
+        if (part_.stop.stop_requested()) {
             return fail(ErrorCode::Cancelled, "stopped in the prompt");
         }
         const auto chunk_begin = Clock::now();
@@ -120,18 +123,18 @@ Result<void> Generation::prefill() {
         }
         stats_.n_prefilled = n_computed_ - stats_.n_cached;
         stats_.prefill = Clock::now() - begin;
-        job_.channel.send(PrefillMessage{n_computed_, tokens_.size()}, job_.stop);
+        send(PrefillMessage{n_computed_, tokens_.size()});
     }
     return {};
 }
 
 /// Runs the next n tokens of the prompt and keeps them in the cache.
 Result<void> Generation::forward(size_t n) {
-    const std::span<const PageId> pages = BV_TRY(context_.cache.prepare(job_.request.sequence, n));
+    const std::span<const PageId> pages = BV_TRY(context_.cache.prepare(part_.request.sequence, n));
     const auto tokens = std::span<const TokenId>(tokens_).subspan(n_computed_, n);
     const PassRun one = run(n, pages);
-    BV_TRY(context_.model.decoder().forward(tokens, std::span(&one, 1), job_.stop));
-    context_.cache.commit(job_.request.sequence, tokens);
+    BV_TRY(context_.model.decoder().forward(tokens, std::span(&one, 1), part_.stop));
+    context_.cache.commit(part_.request.sequence, tokens);
     pass_tokens_.assign(tokens.begin(), tokens.end());
     n_computed_ += n;
     return {};
@@ -144,22 +147,22 @@ PassRun Generation::run(size_t n_tokens, std::span<const PageId> pages) const {
 }
 
 std::optional<Generation::Part> Generation::prepare(size_t n_max) {
-    if (!is_over_ && job_.stop.stop_requested()) {
+    if (!is_over_ && part_.stop.stop_requested()) {
         finish(FinishReason::Cancelled);
     }
     if (is_over_) {
         return std::nullopt;
     }
     pass_tokens_.assign(1, tokens_.back());
-    if (context_.drafts && job_.request.drafts) {
+    if (context_.drafts && part_.request.drafts) {
         // The last token that may come needs no row of its own.
-        const size_t n_left = std::min(job_.request.max_tokens - stats_.n_generated,
+        const size_t n_left = std::min(part_.request.max_tokens - stats_.n_generated,
                                        context_.model.info().context_tokens + 1 - tokens_.size());
         const auto draft = drafter_.draft(tokens_, std::min(n_max, n_left) - 1);
         pass_tokens_.insert(pass_tokens_.end(), draft.begin(), draft.end());
     }
     const Result<std::span<const PageId>> pages =
-        context_.cache.prepare(job_.request.sequence, pass_tokens_.size());
+        context_.cache.prepare(part_.request.sequence, pass_tokens_.size());
     if (!pages.has_value()) {
         giveUp(pages.error());
         return std::nullopt;
@@ -170,7 +173,7 @@ std::optional<Generation::Part> Generation::prepare(size_t n_max) {
 void Generation::take(std::span<float> logits, size_t first_row) {
     const size_t n_rows = pass_tokens_.size();
     const size_t n_right = sampleRows(logits, first_row, n_rows);
-    context_.cache.commit(job_.request.sequence,
+    context_.cache.commit(part_.request.sequence,
                           std::span<const TokenId>(pass_tokens_).first(n_right));
     n_computed_ += n_right;
     ++stats_.n_passes;
@@ -186,7 +189,7 @@ size_t Generation::sampleRows(std::span<float> logits, size_t first_row, size_t 
     for (size_t row = 0;; ++row) {
         const TokenId id = sampler_.sample(logits.subspan(row * width, width), tokens_);
         accept(id, first_row + row);
-        if (!is_over_ && job_.stop.stop_requested()) {
+        if (!is_over_ && part_.stop.stop_requested()) {
             finish(FinishReason::Cancelled);
         }
         if (is_over_ || row + 1 == n_rows || pass_tokens_[row + 1] != id) {
@@ -200,7 +203,7 @@ void Generation::accept(TokenId id, size_t row) {
     if (stats_.n_generated == 0) {
         stats_.first_token = Clock::now() - job_.asked;
     }
-    if (context_.tokenizer.isEndOfGeneration(id) && !job_.request.ignore_end_of_turn) {
+    if (context_.tokenizer.isEndOfGeneration(id) && !part_.request.ignore_end_of_turn) {
         finish(FinishReason::EndOfTurn);
         return;
     }
@@ -214,7 +217,7 @@ void Generation::accept(TokenId id, size_t row) {
     deliver(false);
     if (stopped) {
         finish(FinishReason::StopString);
-    } else if (stats_.n_generated == job_.request.max_tokens) {
+    } else if (stats_.n_generated == part_.request.max_tokens) {
         finish(FinishReason::MaxTokens);
     } else if (tokens_.size() > context_.model.info().context_tokens) {
         finish(FinishReason::ContextFull);
@@ -225,6 +228,8 @@ void Generation::finish(FinishReason reason) {
     stats_.finish = reason;
     stats_.generation = Clock::now() - decode_begin_;
     is_over_ = true;
+    answer_.finish();
+    deliver(!undelivered_.empty());
 }
 
 void Generation::giveUp(Error error) {
@@ -238,8 +243,6 @@ Result<GenerationStats> Generation::end() {
     if (error_) {
         return tl::unexpected<Error>(*error_);
     }
-    answer_.finish();
-    deliver(!undelivered_.empty());
     stats_.blocks = shares_.mean();
     return stats_;
 }
@@ -249,11 +252,13 @@ void Generation::deliver(bool always) {
     if (text.empty() && !always) {
         return;
     }
-    job_.channel.send(
-        TextMessage{std::move(text), std::move(undelivered_), std::move(undelivered_blocks_)},
-        job_.stop);
+    send(TextMessage{std::move(text), std::move(undelivered_), std::move(undelivered_blocks_)});
     undelivered_.clear();
     undelivered_blocks_.clear();
+}
+
+void Generation::send(std::variant<PrefillMessage, TextMessage> what) {
+    job_.channel.send({part_index_, std::move(what)}, part_.stop);
 }
 
 void decodeTogether(Model& model, std::span<Generation* const> generations) {

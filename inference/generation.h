@@ -45,16 +45,23 @@ struct TextMessage {
     std::vector<std::vector<BlockShare>> blocks;  ///< of each id; empty in a dense model
 };
 
-using GenerationMessage = std::variant<PrefillMessage, TextMessage>;
+struct GenerationMessage {
+    size_t part = 0;
+    std::variant<PrefillMessage, TextMessage> what;
+};
 
-/// A request on its way. The caller waits on the channel; the engine thread writes the outcome
-/// before it closes it.
+/// Requests on their way together. The caller waits on the channel; the engine thread writes the
+/// outcomes before it closes it.
 struct GenerationJob {
-    GenerateRequest request;
-    std::stop_token stop;
+    struct Part {
+        GenerateRequest request;
+        std::stop_token stop;
+        Result<GenerationStats> outcome = GenerationStats();
+    };
+
+    std::vector<Part> parts;
     std::chrono::steady_clock::time_point asked;
     Channel<GenerationMessage> channel{64};
-    Result<GenerationStats> outcome = GenerationStats();
 };
 
 /// What generations share.
@@ -69,7 +76,8 @@ struct GenerationContext {
 
 class Generation {
   public:
-    Generation(const GenerationContext& context, GenerationJob& job);
+    /// Of one part of a job.
+    Generation(const GenerationContext& context, GenerationJob& job, size_t part);
     ~Generation();
     Generation(const Generation&) = delete;
     Generation& operator=(const Generation&) = delete;
@@ -79,7 +87,7 @@ class Generation {
 
     [[nodiscard]] bool isOver() const { return is_over_; }
 
-    [[nodiscard]] const std::stop_token& stop() const { return job_.stop; }
+    [[nodiscard]] const std::stop_token& stop() const { return part_.stop; }
 
     /// Its part of the next pass.
     struct Part {
@@ -106,9 +114,12 @@ class Generation {
     void accept(TokenId id, size_t row);
     void finish(FinishReason reason);
     void deliver(bool always);
+    void send(std::variant<PrefillMessage, TextMessage> what);
 
     GenerationContext context_;
     GenerationJob& job_;
+    const size_t part_index_;
+    const GenerationJob::Part& part_;
     size_t chunk_;
     Sampler sampler_;
     Drafter drafter_;
