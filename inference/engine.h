@@ -58,6 +58,17 @@ struct EngineConfig {
                          ///< the output is the same without
 };
 
+/// Bytes that a model and its window take, known before it is loaded.
+struct MemoryNeed {
+    uint64_t weights = 0;     ///< in the layout of the kernels, norms and adapters included
+    uint64_t mapped = 0;      ///< weights read where they stand in the file, experts left out
+    uint64_t scratch = 0;     ///< activations and working memory
+    uint64_t page_bytes = 0;  ///< of kernels::kPageTokens tokens of the cache
+    uint64_t cache = 0;       ///< of the whole window
+
+    [[nodiscard]] uint64_t total() const { return weights + mapped + scratch + cache; }
+};
+
 /// What is loaded, for people and for the model picker.
 struct ModelInfo {
     std::string path;
@@ -73,6 +84,7 @@ struct ModelInfo {
     size_t n_layers = 0;
     size_t block_tokens = 0;  ///< of a block that MSA layers choose; 0: attention is dense
     uint64_t cache_bytes_per_token = 0;
+    MemoryNeed memory;
     std::string chat_template;  ///< "from the model file", "built-in ChatML"
     std::string instruction_set;
     size_t n_threads = 0;

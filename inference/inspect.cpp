@@ -107,9 +107,12 @@ Result<ModelInfo> inspectModel(const std::string& path) {
     info.trained_context_tokens = config.context_tokens;
     info.vocab_size = config.vocab_size;
     info.n_layers = config.n_layers;
-    addAttentionNotices(config, msaLayers(config), info.notices);
+    addAttentionNotices(config, config.msaLayers(), info.notices);
     info.cache_bytes_per_token =
         cacheBytesPerToken(config, {EngineConfig().cache_type, EngineConfig().index_cache_type});
+    info.memory =
+        BV_TRY(measureMemory(*source, AdapterSet(), config, ModelOptions(), config.context_tokens));
+    info.memory.cache = config.context_tokens / kernels::kPageTokens * info.memory.page_bytes;
     return info;
 }
 

@@ -120,6 +120,9 @@ struct BackendShape {
     /// Of experts in the backend's own layout; beyond it they are read from the file when they are
     /// chosen. 0: no limit.
     uint64_t expert_budget_bytes = 0;
+    /// Nothing is allocated or moved, only added up: residentBytes(), scratchBytes() and
+    /// pageBytes() are those of a backend that holds it all, and no pass may be run.
+    bool is_measured = false;
 };
 
 /// One run of tokens of one sequence. The rows of a pass are those of its runs, one behind the
@@ -247,6 +250,10 @@ class Backend {
 
     /// Bytes of weights this backend holds beside the mapped file.
     [[nodiscard]] virtual uint64_t residentBytes() const = 0;
+    /// Bytes of weights that are read where they stand in the file, experts left out.
+    [[nodiscard]] virtual uint64_t mappedBytes() const = 0;
+    /// Bytes of activations and working memory.
+    [[nodiscard]] virtual uint64_t scratchBytes() const = 0;
     [[nodiscard]] virtual std::string description() const = 0;
     [[nodiscard]] virtual size_t threadCount() const = 0;
 };

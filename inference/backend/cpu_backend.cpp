@@ -18,9 +18,21 @@ constexpr size_t kMaxOutputs = 5;
 /// Block scores of one tile of tokens: what stays in the nearer caches.
 constexpr size_t kScoreFloats = size_t{1} << 18;
 
+size_t alignedBytes(size_t n) {
+    return (n + 63) / 64 * 64;
+}
+
+}  // namespace
+
+/// At least n elements; what a buffer held before is lost.
 template <class T>
-Result<void> reserve(AlignedBuffer<T>& buffer, size_t n) {
+Result<void> CpuBackend::reserve(AlignedBuffer<T>& buffer, size_t n) {
     if (buffer.size() >= n) {
+        return {};
+    }
+    scratch_bytes_ += (n - buffer.size()) * sizeof(T);
+    if (shape_.is_measured) {
+        buffer = AlignedBuffer<T>::measured(n);
         return {};
     }
     buffer = AlignedBuffer<T>(n);
@@ -30,12 +42,6 @@ Result<void> reserve(AlignedBuffer<T>& buffer, size_t n) {
     return {};
 }
 
-size_t alignedBytes(size_t n) {
-    return (n + 63) / 64 * 64;
-}
-
-}  // namespace
-
 CpuBackend::CpuBackend(const BackendShape& shape,
                        Precision precision,
                        const kernels::KernelTable& kernels,
@@ -44,7 +50,8 @@ CpuBackend::CpuBackend(const BackendShape& shape,
       precision_(precision),
       kernels_(kernels),
       pool_(n_threads),
-      expert_store_(kernels, pool_, shape.expert_budget_bytes) {}
+      maker_{kernels, pool_, shape.is_measured},
+      expert_store_(maker_, shape.expert_budget_bytes) {}
 
 Result<std::unique_ptr<CpuBackend>> CpuBackend::create(const BackendShape& shape,
                                                        Precision precision,
@@ -52,15 +59,20 @@ Result<std::unique_ptr<CpuBackend>> CpuBackend::create(const BackendShape& shape
                                                        size_t n_threads) {
     BV_CHECK(n_threads > 0 && shape.max_tokens > 0);
     std::unique_ptr<CpuBackend> backend(new CpuBackend(shape, precision, kernels, n_threads));
-    const size_t n_angles = shape.max_tokens * shape.rope_frequency.size();
-    BV_TRY(reserve(backend->cos_, n_angles));
-    BV_TRY(reserve(backend->sin_, n_angles));
-    if (precision == Precision::Fast) {
-        BV_TRY(reserve(backend->products_, shape.max_tokens * shape.step_width));
-        BV_TRY(reserve(backend->corrections_, shape.max_tokens * shape.step_width));
-    }
+    BV_TRY(backend->reserveSteps());
     BV_TRY(backend->reserveAttention());
     return backend;
+}
+
+Result<void> CpuBackend::reserveSteps() {
+    const size_t n_angles = shape_.max_tokens * shape_.rope_frequency.size();
+    BV_TRY(reserve(cos_, n_angles));
+    BV_TRY(reserve(sin_, n_angles));
+    if (fast()) {
+        BV_TRY(reserve(products_, shape_.max_tokens * shape_.step_width));
+        BV_TRY(reserve(corrections_, shape_.max_tokens * shape_.step_width));
+    }
+    return {};
 }
 
 Result<void> CpuBackend::reserveAttention() {
@@ -119,9 +131,10 @@ Result<void> CpuBackend::reserveScratch(const CpuLinear& linear) {
 }
 
 Result<std::unique_ptr<DeviceLinear>> CpuBackend::addLinear(const LinearView& view) {
-    std::unique_ptr<CpuLinear> linear = BV_TRY(makeLinear(view, fast(), kernels_, pool_));
+    std::unique_ptr<CpuLinear> linear = BV_TRY(maker_.linear(view, fast()));
     BV_TRY(reserveScratch(*linear));
     resident_bytes_ += linear->residentBytes();
+    mapped_bytes_ += linear->mappedBytes();
     return linear;
 }
 
@@ -151,9 +164,15 @@ Result<std::unique_ptr<DeviceExperts>> CpuBackend::addExperts(const ExpertsView&
 
 Result<std::unique_ptr<DeviceVector>> CpuBackend::addVector(std::span<const float> values) {
     auto vector = std::make_unique<CpuVector>();
-    BV_TRY(reserve(vector->values, values.size()));
-    std::copy(values.begin(), values.end(), vector->values.data());
     resident_bytes_ += values.size_bytes();
+    if (shape_.is_measured) {
+        return vector;
+    }
+    vector->values = AlignedBuffer<float>(values.size());
+    if (!vector->values.ok()) {
+        return fail(ErrorCode::OutOfMemory, "{} floats for a norm", values.size());
+    }
+    std::copy(values.begin(), values.end(), vector->values.data());
     return vector;
 }
 
@@ -166,6 +185,7 @@ Result<std::unique_ptr<DeviceBuffer>> CpuBackend::addBuffer(size_t n_tokens, siz
 }
 
 Result<PageId> CpuBackend::allocatePage() {
+    BV_CHECK(!shape_.is_measured);
     AlignedBuffer<std::byte> page(pageBytes());
     if (!page.ok()) {
         return fail(ErrorCode::OutOfMemory, "{} bytes for a page of the KV cache", pageBytes());

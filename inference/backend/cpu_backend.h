@@ -63,6 +63,10 @@ class CpuBackend final : public Backend {
         return resident_bytes_ + expert_store_.residentBytes();
     }
 
+    [[nodiscard]] uint64_t mappedBytes() const override { return mapped_bytes_; }
+
+    [[nodiscard]] uint64_t scratchBytes() const override { return scratch_bytes_; }
+
     [[nodiscard]] std::string description() const override;
 
     [[nodiscard]] size_t threadCount() const override { return pool_.threadCount(); }
@@ -141,6 +145,9 @@ class CpuBackend final : public Backend {
 
     [[nodiscard]] bool fast() const { return precision_ == Precision::Fast; }
 
+    template <class T>
+    Result<void> reserve(AlignedBuffer<T>& buffer, size_t n);
+    Result<void> reserveSteps();
     Result<void> reserveAttention();
     Result<void> reserveScratch(const CpuLinear& linear);
 
@@ -192,8 +199,11 @@ class CpuBackend final : public Backend {
     const Precision precision_;
     const kernels::KernelTable& kernels_;
     ThreadPool pool_;
+    const MatrixMaker maker_;
     ExpertStore expert_store_;
     uint64_t resident_bytes_ = 0;  ///< of everything else
+    uint64_t mapped_bytes_ = 0;
+    uint64_t scratch_bytes_ = 0;
 
     std::vector<AlignedBuffer<std::byte>> pages_;  ///< by PageId; empty: free
     std::vector<PageId> free_pages_;

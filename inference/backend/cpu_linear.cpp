@@ -22,6 +22,15 @@ uint64_t CpuLinear::residentBytes() const {
     return bytes;
 }
 
+uint64_t CpuLinear::mappedBytes() const {
+    uint64_t bytes = weight.packed.size() > 0 ? 0 : weight.view.bytes();
+    for (const CpuLowRank& part : low_rank) {
+        bytes += part.a.packed.size() > 0 ? 0 : part.a.view.bytes();
+        bytes += part.b.packed.size() > 0 ? 0 : part.b.view.bytes();
+    }
+    return bytes;
+}
+
 bool joinScales(const MatrixView& view, std::byte* blocks, size_t row_begin, size_t row_end) {
     constexpr size_t kCols = 32;
     constexpr std::byte kNan{0x7f};  // of E4M3, whatever its sign
@@ -75,22 +84,25 @@ Result<AlignedBuffer<std::byte>> joinAllScales(const MatrixView& view, ThreadPoo
 
 }  // namespace
 
-Result<CpuMatrix> makeMatrix(const MatrixView& view,
-                             bool fast,
-                             const kernels::KernelTable& kernels,
-                             ThreadPool& pool) {
+Result<CpuMatrix> MatrixMaker::matrix(const MatrixView& view, bool fast) const {
     CpuMatrix matrix;
     matrix.view = view;
     matrix.fast = fast;
+    const size_t n_bytes = copyBytes(view, fast, kernels);
+    if (n_bytes == 0) {
+        return matrix;
+    }
+    if (is_measured) {
+        matrix.packed = AlignedBuffer<std::byte>::measured(n_bytes);
+        return matrix;
+    }
     AlignedBuffer<std::byte> blocks;
     if (view.scales != nullptr) {
         blocks = BV_TRY(joinAllScales(view, pool));
-    }
-    const size_t n_bytes =
-        fast ? kernels.packed_bytes(view.type, view.n_rows, view.n_cols) : size_t{0};
-    if (n_bytes == 0) {
-        matrix.packed = std::move(blocks);
-        return matrix;
+        if (!fast || kernels.packed_bytes(view.type, view.n_rows, view.n_cols) == 0) {
+            matrix.packed = std::move(blocks);
+            return matrix;
+        }
     }
     const void* stored = view.scales != nullptr ? blocks.data() : view.data;
     matrix.packed = BV_TRY(matrixBuffer(view, n_bytes));
@@ -100,27 +112,24 @@ Result<CpuMatrix> makeMatrix(const MatrixView& view,
     return matrix;
 }
 
-Result<std::unique_ptr<CpuLinear>> makeLinear(const LinearView& view,
-                                              bool fast,
-                                              const kernels::KernelTable& kernels,
-                                              ThreadPool& pool) {
-    auto linear = std::make_unique<CpuLinear>();
-    linear->weight = BV_TRY(makeMatrix(view.weight, fast, kernels, pool));
+Result<std::unique_ptr<CpuLinear>> MatrixMaker::linear(const LinearView& view, bool fast) const {
+    auto made = std::make_unique<CpuLinear>();
+    made->weight = BV_TRY(matrix(view.weight, fast));
     for (const LowRankView& part : view.low_rank) {
         CpuLowRank low_rank;
-        low_rank.a = BV_TRY(makeMatrix(part.a, fast, kernels, pool));
-        low_rank.b = BV_TRY(makeMatrix(part.b, fast, kernels, pool));
+        low_rank.a = BV_TRY(matrix(part.a, fast));
+        low_rank.b = BV_TRY(matrix(part.b, fast));
         low_rank.scale = part.scale;
-        linear->low_rank.push_back(std::move(low_rank));
+        made->low_rank.push_back(std::move(low_rank));
     }
     if (!view.bias.empty()) {
-        linear->bias = AlignedBuffer<float>(view.bias.size());
-        if (!linear->bias.ok()) {
+        made->bias = AlignedBuffer<float>(view.bias.size());
+        if (!made->bias.ok()) {
             return fail(ErrorCode::OutOfMemory, "{} floats for a bias", view.bias.size());
         }
-        std::copy(view.bias.begin(), view.bias.end(), linear->bias.data());
+        std::copy(view.bias.begin(), view.bias.end(), made->bias.data());
     }
-    return linear;
+    return made;
 }
 
 }  // namespace belvedere::inference

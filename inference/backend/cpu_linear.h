@@ -40,6 +40,8 @@ class CpuLinear : public DeviceLinear {
 
     [[nodiscard]] size_t rankSum() const;
     [[nodiscard]] uint64_t residentBytes() const;
+    /// Read where it stands in the file.
+    [[nodiscard]] uint64_t mappedBytes() const;
 };
 
 struct CpuExpert {
@@ -83,18 +85,22 @@ class CpuBuffer : public DeviceBuffer {
                               size_t row_begin,
                               size_t row_end);
 
-/// Bytes of the copy that makeMatrix makes; 0: none.
+/// Bytes of the copy that MatrixMaker makes; 0: none.
 [[nodiscard]] size_t copyBytes(const MatrixView& view,
                                bool fast,
                                const kernels::KernelTable& kernels);
-/// Copies what the kernels want packed. Errors: OutOfMemory; Corrupt where MXFP8 holds NaN.
-[[nodiscard]] Result<CpuMatrix> makeMatrix(const MatrixView& view,
-                                           bool fast,
-                                           const kernels::KernelTable& kernels,
-                                           ThreadPool& pool);
-[[nodiscard]] Result<std::unique_ptr<CpuLinear>> makeLinear(const LinearView& view,
-                                                            bool fast,
-                                                            const kernels::KernelTable& kernels,
-                                                            ThreadPool& pool);
+
+/// How matrices are made.
+struct MatrixMaker {
+    const kernels::KernelTable& kernels;
+    ThreadPool& pool;
+    bool is_measured = false;  ///< sizes without memory
+
+    /// Copies what the kernels want packed. Errors: OutOfMemory; Corrupt where MXFP8
+    /// holds NaN.
+    [[nodiscard]] Result<CpuMatrix> matrix(const MatrixView& view, bool fast) const;
+    [[nodiscard]] Result<std::unique_ptr<CpuLinear>> linear(const LinearView& view,
+                                                            bool fast) const;
+};
 
 }  // namespace belvedere::inference

@@ -7,7 +7,7 @@ namespace belvedere::inference {
 
 Result<std::unique_ptr<CpuExperts>> ExpertStore::add(const ExpertsView& view, bool fast) {
     auto layer = std::make_unique<CpuExperts>();
-    layer->router = BV_TRY(makeMatrix(view.router, false, kernels_, pool_));
+    layer->router = BV_TRY(maker_.matrix(view.router, false));
     resident_bytes_ += layer->router.packed.size();
     layer->choice_bias = view.choice_bias;
     layer->experts.resize(view.gate.size());
@@ -51,14 +51,14 @@ Result<size_t> ExpertStore::prepare(CpuExperts& layer, std::span<const size_t> i
 uint64_t ExpertStore::packedBytes(const CpuExpert& expert) const {
     uint64_t n_bytes = 0;
     for (const CpuMatrix* matrix : {&expert.gate, &expert.up, &expert.down}) {
-        n_bytes += copyBytes(matrix->view, matrix->fast, kernels_);
+        n_bytes += copyBytes(matrix->view, matrix->fast, maker_.kernels);
     }
     return n_bytes;
 }
 
 Result<void> ExpertStore::pack(CpuExpert& expert) {
     for (CpuMatrix* matrix : expert.matrices()) {
-        *matrix = BV_TRY(makeMatrix(matrix->view, matrix->fast, kernels_, pool_));
+        *matrix = BV_TRY(maker_.matrix(matrix->view, matrix->fast));
         resident_bytes_ += matrix->packed.size();
     }
     expert.is_ready = true;

@@ -18,8 +18,8 @@ namespace belvedere::inference {
 class ExpertStore {
   public:
     /// budget_bytes of packed matrices; 0: no limit.
-    ExpertStore(const kernels::KernelTable& kernels, ThreadPool& pool, uint64_t budget_bytes)
-        : kernels_(kernels), pool_(pool), budget_bytes_(budget_bytes) {}
+    ExpertStore(const MatrixMaker& maker, uint64_t budget_bytes)
+        : maker_(maker), budget_bytes_(budget_bytes) {}
 
     /// Packs the experts of a layer as far as the budget goes. Errors: OutOfMemory.
     Result<std::unique_ptr<CpuExperts>> add(const ExpertsView& view, bool fast);
@@ -35,8 +35,7 @@ class ExpertStore {
     Result<void> pack(CpuExpert& expert);
     bool dropOldest();
 
-    const kernels::KernelTable& kernels_;
-    ThreadPool& pool_;
+    const MatrixMaker maker_;
     const uint64_t budget_bytes_;
     uint64_t resident_bytes_ = 0;
     uint64_t clock_ = 0;

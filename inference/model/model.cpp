@@ -58,26 +58,6 @@ std::string rangesText(const std::vector<size_t>& layers) {
     return text;
 }
 
-/// How attention runs, where the user could expect otherwise. `indexed`: layers with an index
-/// branch.
-void addAttentionNotices(const ModelConfig& config,
-                         const std::vector<size_t>& indexed,
-                         std::vector<std::string>& notices) {
-    if (config.hasMsa()) {
-        notices.push_back(fmt::format(
-            "layers {} attend sparsely (MSA): each token to the {} best blocks of {} tokens",
-            rangesText(indexed), config.msa.top_k, config.msa.block_tokens));
-    } else if (!indexed.empty()) {
-        notices.push_back(
-            fmt::format("layers {} carry an MSA index, but attention runs dense, as was asked for",
-                        rangesText(indexed)));
-    } else if (config.family->architecture == "minimax-m3") {
-        notices.emplace_back(
-            "the file has no MSA index tensors: attention runs dense, which this model was not "
-            "trained for; a file made with a newer converter has them");
-    }
-}
-
 /// Numbers and scales of MXFP8 stand apart in the file, so no kernel reads it in place.
 void addRepackNotice(const ModelSource& source, ModelInfo& info) {
     const auto tensors = source.tensors();
@@ -104,25 +84,78 @@ Result<void> checkAdapterRows(const LoadRequest& request, const ModelConfig& con
     return {};
 }
 
+bool isExact(const ModelOptions& options) {
+    return options.compute == Compute::Exact;
+}
+
+CacheTypes cacheTypes(const ModelOptions& options) {
+    return isExact(options) ? CacheTypes{kernels::CacheType::F32, kernels::CacheType::F32}
+                            : CacheTypes{options.cache_type, options.index_cache_type};
+}
+
+const kernels::KernelTable& kernelsOf(const ModelOptions& options) {
+    return options.kernels != nullptr ? *options.kernels : kernels::active();
+}
+
+/// Tokens of the longest pass.
+size_t passTokens(const ModelOptions& options, size_t context_tokens) {
+    return std::max<size_t>(1, std::min(options.max_pass_tokens, context_tokens));
+}
+
+enum class Memory { Held, Measured };
+
+Result<std::unique_ptr<CpuBackend>> makeBackend(const ModelSource& source,
+                                                const AdapterSet& adapters,
+                                                const ModelConfig& config,
+                                                const ModelOptions& options,
+                                                size_t context_tokens,
+                                                Memory memory) {
+    const std::vector<float> divisors = BV_TRY(ropeDivisors(source, adapters, config));
+    BackendShape shape = Decoder::backendShape(config, divisors, cacheTypes(options),
+                                               context_tokens, passTokens(options, context_tokens));
+    shape.expert_budget_bytes = options.expert_budget_bytes;
+    shape.is_measured = memory == Memory::Measured;
+    const size_t n_threads =
+        options.n_threads > 0 ? options.n_threads : std::max<size_t>(1, kernels::cpuInfo().n_cores);
+    return CpuBackend::create(shape, isExact(options) ? Precision::Exact : Precision::Fast,
+                              kernelsOf(options), n_threads);
+}
+
+uint64_t cacheBytes(const MemoryNeed& need, size_t context_tokens) {
+    const size_t n_pages =
+        context_tokens / kernels::kPageTokens + (context_tokens % kernels::kPageTokens > 0 ? 1 : 0);
+    return n_pages * need.page_bytes;
+}
+
 /// The window: what was asked for, else the model's own; never more than the memory of this machine
-/// can cache.
+/// can cache. `need`: without the cache.
 Result<size_t> chooseContext(const std::string& path,
                              const ModelConfig& config,
-                             uint64_t bytes_per_token,
-                             uint64_t weight_bytes,
-                             size_t asked,
+                             const MemoryNeed& need,
+                             const ModelOptions& options,
                              std::vector<std::string>& notices) {
+    const size_t asked = options.context_tokens;
     const size_t wanted = asked > 0 ? asked : config.context_tokens;
-    const auto usable = static_cast<uint64_t>(kUsableMemory * static_cast<double>(machineBytes()));
-    const uint64_t for_cache = usable > weight_bytes ? usable - weight_bytes : 0;
-    const uint64_t n_fitting = for_cache / bytes_per_token;
+    const uint64_t machine = options.machine_bytes > 0 ? options.machine_bytes : machineBytes();
+    const auto usable = static_cast<uint64_t>(kUsableMemory * static_cast<double>(machine));
+    const uint64_t for_cache = usable - std::min(usable, need.total());
+    const size_t n_fitting = for_cache / need.page_bytes * kernels::kPageTokens;
     if (wanted > n_fitting && (asked > 0 || n_fitting == 0)) {
+        std::string choices = "choose a model with smaller weights";
+        if (n_fitting > 0) {
+            choices = fmt::format("choose a window of at most {} tokens", n_fitting);
+            if (cacheTypes(options).kv == kernels::CacheType::F32 && !isExact(options)) {
+                choices += ", or a cache of f16, which takes half";
+            }
+        }
         return fail(ErrorCode::OutOfMemory,
-                    "{}: a window of {} tokens needs {:.1f} GiB of cache ({} bytes a token) beside "
-                    "{:.1f} GiB of weights, "
-                    "this machine has {:.1f} GiB: choose a window of at most {} tokens",
-                    path, wanted, gib(wanted * bytes_per_token), bytes_per_token, gib(weight_bytes),
-                    gib(machineBytes()), n_fitting);
+                    "{}: a window of {} tokens needs {:.2f} GiB of cache beside {:.2f} GiB of "
+                    "weights, {:.2f} GiB of weights in the file and {:.2f} GiB of working memory; "
+                    "of the {:.2f} GiB of this machine {:.2f} may be used: {}",
+                    path, wanted,
+                    static_cast<double>(wanted) / kernels::kPageTokens * gib(need.page_bytes),
+                    gib(need.weights), gib(need.mapped), gib(need.scratch), gib(machine),
+                    gib(usable), choices);
     }
     if (asked > config.context_tokens) {
         notices.push_back(
@@ -130,27 +163,15 @@ Result<size_t> chooseContext(const std::string& path,
                         asked, config.context_tokens));
     }
     if (wanted > n_fitting) {
-        const size_t rounded =
-            std::max<size_t>(n_fitting / kernels::kPageTokens * kernels::kPageTokens, 1);
         notices.push_back(fmt::format(
             "the window is {} tokens: the memory of this machine cannot cache the {} of the model",
-            rounded, wanted));
-        return rounded;
+            n_fitting, wanted));
+        return n_fitting;
     }
     return wanted;
 }
 
 }  // namespace
-
-std::vector<size_t> msaLayers(const ModelConfig& config) {
-    std::vector<size_t> layers;
-    for (size_t layer = 0; layer < config.n_layers; ++layer) {
-        if (config.layers[layer].attention == AttentionKind::Msa) {
-            layers.push_back(layer);
-        }
-    }
-    return layers;
-}
 
 void addAttentionNotices(const ModelConfig& config,
                          const std::vector<size_t>& indexed,
@@ -179,6 +200,24 @@ uint64_t cacheBytesPerToken(const ModelConfig& config, const CacheTypes& types) 
         }
     }
     return bytes;
+}
+
+Result<MemoryNeed> measureMemory(const ModelSource& source,
+                                 const AdapterSet& adapters,
+                                 const ModelConfig& config,
+                                 const ModelOptions& options,
+                                 size_t context_tokens) {
+    const std::unique_ptr<CpuBackend> backend =
+        BV_TRY(makeBackend(source, adapters, config, options, context_tokens, Memory::Measured));
+    ModelWeights weights = BV_TRY(loadWeights(source, adapters, config, *backend, nullptr, {}));
+    BV_TRY(
+        Decoder::create(config, std::move(weights), *backend, passTokens(options, context_tokens)));
+    MemoryNeed need;
+    need.weights = backend->residentBytes();
+    need.mapped = backend->mappedBytes();
+    need.scratch = backend->scratchBytes();
+    need.page_bytes = backend->pageBytes();
+    return need;
 }
 
 ModelInfo describeSource(const ModelSource& source) {
@@ -227,40 +266,32 @@ Result<std::unique_ptr<Model>> Model::load(const LoadRequest& request,
     const ModelConfig& config = model->config_;
     BV_TRY(checkTensors(source, model->adapters_, config));
 
-    const bool exact = options.compute == Compute::Exact;
-    const CacheTypes cache = {exact ? kernels::CacheType::F32 : options.cache_type,
-                              exact ? kernels::CacheType::F32 : options.index_cache_type};
     ModelInfo& info = model->info_;
     info = describeSource(source);
     info.adapters = request.adapters;
     info.n_parameters += model->adapters_.parameterCount();
-    info.cache_bytes_per_token = cacheBytesPerToken(config, cache);
+    info.cache_bytes_per_token = cacheBytesPerToken(config, cacheTypes(options));
     info.trained_context_tokens = config.context_tokens;
     info.vocab_size = config.vocab_size;
     info.n_layers = config.n_layers;
     info.block_tokens = config.hasMsa() ? config.msa.block_tokens : 0;
+    info.memory = BV_TRY(
+        measureMemory(source, model->adapters_, config, options,
+                      options.context_tokens > 0 ? options.context_tokens : config.context_tokens));
     info.context_tokens =
-        BV_TRY(chooseContext(request.model_path, config, info.cache_bytes_per_token,
-                             info.file_bytes, options.context_tokens, info.notices));
+        BV_TRY(chooseContext(request.model_path, config, info.memory, options, info.notices));
+    info.memory.cache = cacheBytes(info.memory, info.context_tokens);
     addAttentionNotices(config, indexed, info.notices);
 
-    const size_t max_tokens =
-        std::max<size_t>(1, std::min(options.max_pass_tokens, info.context_tokens));
-    const std::vector<float> divisors = BV_TRY(ropeDivisors(source, model->adapters_, config));
-    model->kernels_ = options.kernels != nullptr ? options.kernels : &kernels::active();
-    const size_t n_threads =
-        options.n_threads > 0 ? options.n_threads : std::max<size_t>(1, kernels::cpuInfo().n_cores);
-    BackendShape shape =
-        Decoder::backendShape(config, divisors, cache, info.context_tokens, max_tokens);
-    shape.expert_budget_bytes = options.expert_budget_bytes;
-    model->backend_ = BV_TRY(CpuBackend::create(shape, exact ? Precision::Exact : Precision::Fast,
-                                                *model->kernels_, n_threads));
+    model->kernels_ = &kernelsOf(options);
+    model->backend_ = BV_TRY(
+        makeBackend(source, model->adapters_, config, options, info.context_tokens, Memory::Held));
     report(0.05, "reading tensors");
     ModelWeights weights = BV_TRY(loadWeights(
         source, model->adapters_, config, *model->backend_,
         [&](double fraction) { report(0.05 + 0.9 * fraction, "reading tensors"); }, stop));
-    model->decoder_ =
-        BV_TRY(Decoder::create(config, std::move(weights), *model->backend_, max_tokens));
+    model->decoder_ = BV_TRY(Decoder::create(config, std::move(weights), *model->backend_,
+                                             passTokens(options, info.context_tokens)));
     info.resident_bytes = model->backend_->residentBytes();
     addRepackNotice(source, info);
     info.instruction_set = model->backend_->description();

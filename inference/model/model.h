@@ -29,6 +29,7 @@ struct ModelOptions {
     size_t max_pass_tokens = 512;
     uint64_t expert_budget_bytes = 0;               ///< BackendShape::expert_budget_bytes
     const kernels::KernelTable* kernels = nullptr;  ///< nullptr: kernels::active()
+    uint64_t machine_bytes = 0;                     ///< 0: the memory of this machine
 };
 
 class Model {
@@ -72,14 +73,17 @@ class Model {
 /// Facts from the headers alone.
 [[nodiscard]] ModelInfo describeSource(const ModelSource& source);
 
-/// Layers with an index branch, ascending.
-[[nodiscard]] std::vector<size_t> msaLayers(const ModelConfig& config);
-
 /// How attention runs, where the user could expect otherwise. `indexed`: layers that have an index
 /// branch, whether it is used or not.
 void addAttentionNotices(const ModelConfig& config,
                          const std::vector<size_t>& indexed,
                          std::vector<std::string>& notices);
+/// What a model with a window would take, from the shapes of its tensors: no weights are moved.
+[[nodiscard]] Result<MemoryNeed> measureMemory(const ModelSource& source,
+                                               const AdapterSet& adapters,
+                                               const ModelConfig& config,
+                                               const ModelOptions& options,
+                                               size_t context_tokens);
 
 /// Bytes of K, V and index keys that one token takes in all layers.
 [[nodiscard]] uint64_t cacheBytesPerToken(const ModelConfig& config, const CacheTypes& types);

@@ -30,6 +30,13 @@ class AlignedBuffer {
         }
     }
 
+    /// A size without memory, for adding up what would be needed: data() is null.
+    [[nodiscard]] static AlignedBuffer measured(size_t n) {
+        AlignedBuffer buffer;
+        buffer.n_ = n;
+        return buffer;
+    }
+
     [[nodiscard]] bool ok() const { return n_ == 0 || data_ != nullptr; }
 
     [[nodiscard]] T* data() { return data_.get(); }

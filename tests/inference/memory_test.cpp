@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a model will take is known before it is loaded, and a window that cannot fit is refused with
+// the numbers and with one that can.
+
+#include <cmath>
+
+#include <gtest/gtest.h>
+
+#include "inference/model/model.h"
+#include "tests/support/reference_dir.h"
+#include "tests/support/temp_dir.h"
+#include "tests/support/tiny_model.h"
+
+namespace belvedere::testing {
+namespace {
+
+using namespace inference;
+
+class MemoryTest : public ::testing::Test {
+  protected:
+    void SetUp() override {
+        options_.n_threads = 2;
+        add("inference/m3-tiny/model-BF16.gguf");
+        add("inference/family-qwen3-moe/model-BF16.gguf");
+        add("inference/family-qwen2/model-BF16.gguf");
+        add("inference/family-llama-tied/model-BF16.gguf");
+        requests_.push_back(requests_.back());
+        requests_.back().adapters = {{dataPath("inference/adapter-llama-msa/adapter.gguf")}};
+        TinyModelOptions quantized;
+        requests_.push_back({dir_.write("q8.gguf", tinyModel(quantized)).string(), {}});
+    }
+
+    void add(const char* name) { requests_.push_back({dataPath(name).string(), {}}); }
+
+    TempDir dir_;
+    ModelOptions options_;
+    std::vector<LoadRequest> requests_;
+};
+
+void expectNear(uint64_t estimate, uint64_t used, const std::string& what) {
+    EXPECT_LE(std::abs(static_cast<double>(estimate) - static_cast<double>(used)),
+              0.05 * static_cast<double>(used))
+        << what << ": estimated " << estimate << ", used " << used;
+}
+
+TEST_F(MemoryTest, TheEstimateIsWhatIsThenUsed) {
+    for (const Compute compute : {Compute::Exact, Compute::Fast}) {
+        options_.compute = compute;
+        for (const LoadRequest& request : requests_) {
+            for (const size_t context : {size_t{200}, size_t{512}}) {
+                options_.context_tokens = context;
+                const auto model = Model::load(request, options_, nullptr, {});
+                ASSERT_TRUE(model.has_value()) << model.error().message;
+                const MemoryNeed& need = (*model)->info().memory;
+                Backend& backend = (*model)->backend();
+                expectNear(need.weights, backend.residentBytes(), request.model_path);
+                expectNear(need.mapped, backend.mappedBytes(), request.model_path);
+                expectNear(need.scratch, backend.scratchBytes(), request.model_path);
+                EXPECT_GT(need.weights, 0U);
+                EXPECT_GT(need.scratch, 0U);
+                EXPECT_EQ(need.mapped > 0, compute == Compute::Exact) << request.model_path;
+                const size_t n_pages = (context + kernels::kPageTokens - 1) / kernels::kPageTokens;
+                EXPECT_EQ(need.cache, n_pages * backend.pageBytes());
+                EXPECT_EQ(need.page_bytes,
+                          (*model)->info().cache_bytes_per_token * kernels::kPageTokens);
+            }
+        }
+    }
+}
+
+TEST_F(MemoryTest, AWindowThatDoesNotFitIsRefusedAndTheOneItNamesFits) {
+    for (const LoadRequest& request : requests_) {
+        options_.context_tokens = 200;
+        options_.machine_bytes = 0;
+        const MemoryNeed need = (*Model::load(request, options_, nullptr, {}))->info().memory;
+        // Room for three pages, and a little.
+        options_.context_tokens = 512;
+        options_.max_pass_tokens = 200;
+        const auto room = static_cast<double>(need.total() - need.cache + 3 * need.page_bytes);
+        options_.machine_bytes = static_cast<uint64_t>(room * 1.02 / 0.9);
+        const auto refused = Model::load(request, options_, nullptr, {});
+        if (refused.has_value()) {
+            // 2 % of the weights held a page more.
+            EXPECT_GT(need.total(), 50 * need.page_bytes) << request.model_path;
+            continue;
+        }
+        EXPECT_EQ(refused.error().code, ErrorCode::OutOfMemory);
+        const std::string& message = refused.error().message;
+        const size_t at = message.find("at most ");
+        ASSERT_NE(at, std::string::npos) << message;
+        options_.context_tokens = std::stoul(message.substr(at + 8));
+        EXPECT_GE(options_.context_tokens, 3 * kernels::kPageTokens) << message;
+        EXPECT_TRUE(Model::load(request, options_, nullptr, {}).has_value()) << message;
+    }
+}
+
+TEST_F(MemoryTest, WeightsThatDoNotFitAreRefusedWhateverTheWindow) {
+    options_.machine_bytes = 1000;
+    for (const size_t context : {size_t{0}, size_t{1}}) {
+        options_.context_tokens = context;
+        const auto refused = Model::load(requests_.front(), options_, nullptr, {});
+        ASSERT_FALSE(refused.has_value());
+        EXPECT_EQ(refused.error().code, ErrorCode::OutOfMemory);
+        EXPECT_NE(refused.error().message.find("smaller weights"), std::string::npos);
+    }
+}
+
+TEST_F(MemoryTest, TheModelsOwnWindowShrinksToWhatFits) {
+    const LoadRequest& request = requests_.back();
+    const MemoryNeed need = (*Model::load(request, options_, nullptr, {}))->info().memory;
+    const auto room = static_cast<double>(need.total() - need.cache + 2 * need.page_bytes);
+    options_.machine_bytes = static_cast<uint64_t>(room * 1.001 / 0.9);
+    const auto model = Model::load(request, options_, nullptr, {});
+    ASSERT_TRUE(model.has_value()) << model.error().message;
+    EXPECT_EQ((*model)->info().context_tokens, 2 * kernels::kPageTokens);
+    EXPECT_FALSE((*model)->info().notices.empty());
+}
+
+}  // namespace
+}  // namespace belvedere::testing
