@@ -8,10 +8,12 @@
 //
 // Four steps are enough for a decoder, because each takes along what surrounds it:
 //     embed     rows of the embedding
-//     project   [RMS norm | gate and up] -> products with several matrices (low-rank parts and
-//               biases included) -> [+ residual]
+//     project   [norm | activation] -> products with several matrices (low-rank parts and biases
+//               included) -> [+ residual]
 //     attend    [norm of heads] -> RoPE -> cache -> [index branch: choice of blocks] -> attention
 //     experts   RMS norm -> router -> the chosen experts -> + residual
+// A vision tower, whose rows see each other in both directions, has `attendSegment` for `attend`,
+// and `normalize` before its first layer.
 
 #include <cstddef>
 #include <cstdint>
@@ -136,7 +138,7 @@ struct PassRun {
     std::span<const uint8_t> banned_blocks = {};
 };
 
-enum class Prologue { None, RmsNorm, SwiGlu, SwiGluOai };
+enum class Prologue { None, RmsNorm, LayerNorm, SwiGlu, SwiGluOai, Gelu };
 
 /// Of SwiGluOai.
 struct ActivationLimits {
@@ -151,17 +153,52 @@ struct ProjectOutput {
 };
 
 /// Rows [first_row, first_row + n_rows) of input, prepared by the prologue, times each matrix, into
-/// rows [0, n_rows) of each output (or the same rows, where it adds to them).
+/// rows [out_row, out_row + n_rows) of each output.
 struct ProjectStep {
     const DeviceBuffer* input = nullptr;
     size_t first_row = 0;
     size_t n_rows = 0;
     Prologue prologue = Prologue::None;
-    const DeviceVector* norm = nullptr;  ///< RmsNorm: its weight
+    const DeviceVector* norm = nullptr;       ///< RmsNorm, LayerNorm: its weight
+    const DeviceVector* norm_bias = nullptr;  ///< LayerNorm
     float eps = 0.0F;
     const DeviceBuffer* up = nullptr;  ///< SwiGlu: silu(input) * up; SwiGluOai likewise
     ActivationLimits limits = {};
+    size_t out_row = 0;
+    /// Rows of the buffer that make up one row of the input: [n, width] read as [n / joined_rows,
+    /// joined_rows * width]. Not with a norm.
+    size_t joined_rows = 1;
     std::span<const ProjectOutput> outputs;
+};
+
+/// Rows [0, n_rows) of a buffer in place: layer norm.
+struct NormalizeStep {
+    DeviceBuffer* rows = nullptr;
+    size_t n_rows = 0;
+    const DeviceVector* weight = nullptr;
+    const DeviceVector* bias = nullptr;
+    float eps = 0.0F;
+};
+
+/// Pairs (first + i, first + n_pairs + i), i < n_pairs, of each head turn by the angles of a row.
+struct SegmentRotation {
+    size_t first = 0;
+    size_t n_pairs = 0;
+    std::span<const float> cos;  ///< [n_rows, n_pairs]
+    std::span<const float> sin;
+};
+
+/// Attention of rows [0, n_rows) to each other, all to all; q and k turn before.
+struct SegmentStep {
+    size_t n_rows = 0;
+    size_t n_heads = 0;
+    size_t head_dim = 0;
+    float scale = 1.0F;
+    std::span<const SegmentRotation> rotations;
+    DeviceBuffer* q = nullptr;  ///< [n_rows, n_heads * head_dim], changed in place
+    DeviceBuffer* k = nullptr;  ///< likewise
+    const DeviceBuffer* v = nullptr;
+    DeviceBuffer* out = nullptr;
 };
 
 /// The index branch of a layer.
@@ -226,14 +263,20 @@ class Backend {
     // A pass. beginPass() states the runs that the steps up to the next one belong to. Runs write
     // to different pages; they may read the same ones.
     virtual void beginPass(std::span<const PassRun> runs) = 0;
+    /// Rows of ids below 0 are left as they are: for write().
     virtual void embed(const DeviceLinear& table,
                        std::span<const int32_t> tokens,
                        DeviceBuffer& out) = 0;
     virtual void project(const ProjectStep& step) = 0;
     virtual void attend(const AttendStep& step) = 0;
     virtual void experts(const ExpertsStep& step) = 0;
+    // Outside a pass; max_tokens does not limit their rows.
+    virtual void normalize(const NormalizeStep& step) = 0;
+    virtual void attendSegment(const SegmentStep& step) = 0;
+    /// Whole rows of a buffer from first_row on.
+    virtual void write(std::span<const float> rows, size_t first_row, DeviceBuffer& buffer) = 0;
     /// Waits for everything submitted. Errors: Internal with what the device reports; OutOfMemory
-    /// where experts did not fit.
+    /// where experts or the keys of a segment did not fit.
     virtual Result<void> await() = 0;
     /// Rows of a buffer after await(); valid until the next step. The values may be changed in
     /// place by the caller.

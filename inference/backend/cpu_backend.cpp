@@ -18,29 +18,16 @@ constexpr size_t kMaxOutputs = 5;
 /// Block scores of one tile of tokens: what stays in the nearer caches.
 constexpr size_t kScoreFloats = size_t{1} << 18;
 
+/// Floats, so that what follows begins on a cache line of its own.
+size_t wholeLines(size_t n) {
+    return (n + 15) / 16 * 16;
+}
+
 size_t alignedBytes(size_t n) {
     return (n + 63) / 64 * 64;
 }
 
 }  // namespace
-
-/// At least n elements; what a buffer held before is lost.
-template <class T>
-Result<void> CpuBackend::reserve(AlignedBuffer<T>& buffer, size_t n) {
-    if (buffer.size() >= n) {
-        return {};
-    }
-    scratch_bytes_ += (n - buffer.size()) * sizeof(T);
-    if (shape_.is_measured) {
-        buffer = AlignedBuffer<T>::measured(n);
-        return {};
-    }
-    buffer = AlignedBuffer<T>(n);
-    if (!buffer.ok()) {
-        return fail(ErrorCode::OutOfMemory, "{} bytes of working memory", n * sizeof(T));
-    }
-    return {};
-}
 
 CpuBackend::CpuBackend(const BackendShape& shape,
                        Precision precision,
@@ -76,11 +63,7 @@ Result<void> CpuBackend::reserveSteps() {
 }
 
 Result<void> CpuBackend::reserveAttention() {
-    const size_t n_threads = pool_.threadCount();
-    const auto rounded = [](size_t n) { return (n + 15) / 16 * 16; };
-    attend_scratch_floats_ =
-        rounded(kernels_.attend_scratch_floats(shape_.n_heads, shape_.n_kv_heads, shape_.head_dim));
-    BV_TRY(reserve(attend_scratch_, attend_scratch_floats_ * n_threads));
+    BV_TRY(reserveAttendScratch(shape_.n_heads, shape_.n_kv_heads, shape_.head_dim));
     BV_TRY(
         reserve(partials_, kMaxSplits * std::min(kernels::kIndependentTokens, shape_.max_tokens) *
                                shape_.n_heads * (shape_.head_dim + kernels::kPartialFacts)));
@@ -93,10 +76,18 @@ Result<void> CpuBackend::reserveAttention() {
     if (n_slots == 0) {
         return {};
     }
-    score_scratch_floats_ = rounded(kernels_.score_scratch_floats(index.n_heads, index.head_dim));
-    BV_TRY(reserve(score_scratch_, score_scratch_floats_ * n_threads));
+    score_scratch_floats_ =
+        wholeLines(kernels_.score_scratch_floats(index.n_heads, index.head_dim));
+    BV_TRY(reserve(score_scratch_, score_scratch_floats_ * pool_.threadCount()));
     BV_TRY(reserve(block_scores_, std::max(kScoreFloats, index.n_heads * index.max_blocks)));
     return reserve(chosen_blocks_, n_slots * shape_.max_tokens * index.n_heads * index.top_k);
+}
+
+Result<void> CpuBackend::reserveAttendScratch(size_t n_heads, size_t n_kv_heads, size_t head_dim) {
+    attend_scratch_floats_ =
+        std::max(attend_scratch_floats_,
+                 wholeLines(kernels_.attend_scratch_floats(n_heads, n_kv_heads, head_dim)));
+    return reserve(attend_scratch_, attend_scratch_floats_ * pool_.threadCount());
 }
 
 Result<void> CpuBackend::reserveScratch(const CpuLinear& linear) {
@@ -291,8 +282,11 @@ void CpuBackend::embed(const DeviceLinear& table,
     const size_t row_bytes = kernels::rowBytes(view.type, view.n_cols);
     std::vector<std::byte> joined(view.scales != nullptr ? row_bytes : 0);
     for (size_t t = 0; t < tokens.size(); ++t) {
+        if (tokens[t] < 0) {
+            continue;
+        }
         const auto token = static_cast<size_t>(tokens[t]);
-        BV_DCHECK(tokens[t] >= 0 && token < view.n_rows);
+        BV_DCHECK(token < view.n_rows);
         const auto* row = static_cast<const std::byte*>(view.data) + token * row_bytes;
         if (view.scales != nullptr) {
             BV_CHECK(joinScales(view, joined.data(), token, token + 1));  // loading saw each row
@@ -300,6 +294,12 @@ void CpuBackend::embed(const DeviceLinear& table,
         }
         kernels_.dequantize(view.type, row, rows.row(t), view.n_cols);
     }
+}
+
+void CpuBackend::write(std::span<const float> rows, size_t first_row, DeviceBuffer& buffer) {
+    auto& target = static_cast<CpuBuffer&>(buffer);
+    BV_CHECK(first_row * target.width + rows.size() <= target.values.size());
+    std::copy(rows.begin(), rows.end(), target.row(first_row));
 }
 
 Result<void> CpuBackend::await() {

@@ -51,6 +51,9 @@ class CpuBackend final : public Backend {
     void project(const ProjectStep& step) override;
     void attend(const AttendStep& step) override;
     void experts(const ExpertsStep& step) override;
+    void normalize(const NormalizeStep& step) override;
+    void attendSegment(const SegmentStep& step) override;
+    void write(std::span<const float> rows, size_t first_row, DeviceBuffer& buffer) override;
     Result<void> await() override;
     std::span<float> read(DeviceBuffer& buffer, size_t n_rows) override;
 
@@ -145,10 +148,29 @@ class CpuBackend final : public Backend {
 
     [[nodiscard]] bool fast() const { return precision_ == Precision::Fast; }
 
+    /// At least n elements; what a buffer held before is lost. Errors: OutOfMemory.
     template <class T>
-    Result<void> reserve(AlignedBuffer<T>& buffer, size_t n);
+    Result<void> reserve(AlignedBuffer<T>& buffer, size_t n) {
+        if (buffer.size() >= n) {
+            return {};
+        }
+        scratch_bytes_ += (n - buffer.size()) * sizeof(T);
+        if (shape_.is_measured) {
+            buffer = AlignedBuffer<T>::measured(n);
+            return {};
+        }
+        buffer = AlignedBuffer<T>(n);
+        if (!buffer.ok()) {
+            return fail(ErrorCode::OutOfMemory, "{} bytes of working memory", n * sizeof(T));
+        }
+        return {};
+    }
+
     Result<void> reserveSteps();
     Result<void> reserveAttention();
+    Result<void> reserveAttendScratch(size_t n_heads, size_t n_kv_heads, size_t head_dim);
+    Result<void> reserveSegment(const SegmentStep& step);
+    void placeSegmentRows(const SegmentStep& step, size_t begin, size_t end);
     Result<void> reserveScratch(const CpuLinear& linear);
 
     void prepare(const ProjectStep& step);
@@ -228,6 +250,10 @@ class CpuBackend final : public Backend {
     AlignedBuffer<float> sin_;
     AlignedBuffer<float> attend_scratch_;  ///< one part per worker
     size_t attend_scratch_floats_ = 0;
+    AlignedBuffer<float> segment_keys_;  ///< [pages, heads, kPageTokens, head_dim] of a segment
+    AlignedBuffer<float> segment_values_;
+    std::vector<const void*> segment_k_pages_;
+    std::vector<const void*> segment_v_pages_;
 
     // A step: its prepared input, low-rank parts and matrices.
     Input input_;

@@ -23,6 +23,10 @@ size_t alignedBytes(size_t n) {
     return (n + 63) / 64 * 64;
 }
 
+const float* valuesOf(const DeviceVector* vector) {
+    return static_cast<const CpuVector&>(*vector).values.data();
+}
+
 const CpuLinear& linearOf(const ProjectOutput& output) {
     return static_cast<const CpuLinear&>(*output.linear);
 }
@@ -74,7 +78,9 @@ void CpuBackend::activate(Prologue activation,
                           const float* up,
                           float* out,
                           size_t n) const {
-    if (activation == Prologue::SwiGlu) {
+    if (activation == Prologue::Gelu) {
+        kernels_.gelu(gate, out, n);
+    } else if (activation == Prologue::SwiGlu) {
         kernels_.swiglu(gate, up, out, n);
     } else {
         kernels_.swiglu_oai(gate, up, out, n, limits.alpha, limits.limit);
@@ -84,8 +90,9 @@ void CpuBackend::activate(Prologue activation,
 void CpuBackend::prepare(const ProjectStep& step) {
     chooseActivations(step);
     const auto& input = static_cast<const CpuBuffer&>(*step.input);
-    input_ = {step.prologue == Prologue::None ? input.row(step.first_row) : prologue_.data(),
-              input.width,
+    const size_t first_row = step.first_row * step.joined_rows;
+    input_ = {step.prologue == Prologue::None ? input.row(first_row) : prologue_.data(),
+              input.width * step.joined_rows,
               step.n_rows,
               {}};
     for (size_t i = 0; i < n_activation_types_; ++i) {
@@ -104,14 +111,19 @@ void CpuBackend::prepare(const ProjectStep& step) {
 
 void CpuBackend::prepareRows(const ProjectStep& step, size_t begin, size_t end) {
     const auto& input = static_cast<const CpuBuffer&>(*step.input);
-    const size_t width = input.width;
-    const float* rows = input.row(step.first_row + begin);
+    const size_t width = input_.x_stride;
+    const float* rows = input.row((step.first_row + begin) * step.joined_rows);
     float* prepared = prologue_.data() + begin * width;
     if (step.prologue == Prologue::RmsNorm) {
-        const float* weight = static_cast<const CpuVector&>(*step.norm).values.data();
+        const float* weight = valuesOf(step.norm);
         kernels_.rms_norm(rows, width, weight, prepared, width, end - begin, width, step.eps);
+    } else if (step.prologue == Prologue::LayerNorm) {
+        kernels_.layer_norm(rows, width, valuesOf(step.norm), valuesOf(step.norm_bias), prepared,
+                            width, end - begin, width, step.eps);
     } else if (step.prologue != Prologue::None) {
-        const float* up = static_cast<const CpuBuffer&>(*step.up).row(step.first_row + begin);
+        const float* up = step.up == nullptr
+                              ? nullptr
+                              : static_cast<const CpuBuffer&>(*step.up).row(step.first_row + begin);
         activate(step.prologue, step.limits, rows, up, prepared, (end - begin) * width);
     }
     for (size_t i = 0; i < n_activation_types_; ++i) {
@@ -176,7 +188,7 @@ void CpuBackend::multiply(const ProjectStep& step) {
         const size_t n_parts = linear.low_rank.size();
         addJob(linear.weight, {.matrix = &linear.weight,
                                .input = input_,
-                               .out = out.row(output.add ? step.first_row : 0),
+                               .out = out.row(step.out_row),
                                .out_stride = out.width,
                                .add = output.add,
                                .bias = linear.bias.size() > 0 ? linear.bias.data() : nullptr,

@@ -243,6 +243,7 @@ Result<void> GgufReader::readTensorInfo(uint64_t index) {
         return fail(ErrorCode::Corrupt, "the name of tensor {} is empty or holds a zero byte",
                     index);
     }
+    tensor.is_vision = tensor.name.starts_with("v.") || tensor.name.starts_with("mm.");
     const std::string name = printable(tensor.name);
     const auto n_dims = BV_TRY(read<uint32_t>("a tensor's number of dimensions"));
     if (n_dims == 0 || n_dims > kMaxDims) {

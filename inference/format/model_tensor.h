@@ -30,8 +30,8 @@ struct ModelTensor {
     std::span<const std::byte> bytes;             ///< empty where there are pieces
     std::vector<TensorPiece> pieces;              ///< [dims[2]], or empty: all stand in `bytes`
     std::string_view stored_name;                 ///< the container's own; empty: the same
-    bool adds_one = false;  ///< norm weights stored around 0 (Gemma): 1 belongs to each
-    bool is_vision = false;
+    bool adds_one = false;   ///< norm weights stored around 0 (Gemma): 1 belongs to each
+    bool is_vision = false;  ///< of an image tower or its projector
 
     [[nodiscard]] uint64_t elementCount() const { return dims[0] * dims[1] * dims[2] * dims[3]; }
 

@@ -116,6 +116,13 @@ Result<ModelConfig> CheckpointSource::config(const ConfigOverrides& overrides) c
     return config;
 }
 
+Result<std::optional<VisionConfig>> CheckpointSource::visionConfig() const {
+    if (!config_.has_vision) {
+        return std::optional<VisionConfig>();
+    }
+    return std::optional(BV_TRY(visionConfigFromJson(configJson())));
+}
+
 const ModelTensor* CheckpointSource::find(std::string_view name) const {
     const auto found = std::lower_bound(
         tensors_.begin(), tensors_.end(), name,

@@ -37,6 +37,8 @@ class CheckpointSource : public ModelSource {
 
     [[nodiscard]] Result<ModelConfig> config(const ConfigOverrides& overrides) const override;
 
+    [[nodiscard]] Result<std::optional<VisionConfig>> visionConfig() const override;
+
     [[nodiscard]] std::span<const ModelTensor> tensors() const override { return tensors_; }
 
     [[nodiscard]] const ModelTensor* find(std::string_view name) const override;

@@ -19,6 +19,13 @@ Result<ModelConfig> GgufSource::config(const ConfigOverrides& overrides) const {
     return modelConfigFromGguf(file_, overrides);
 }
 
+Result<std::optional<VisionConfig>> GgufSource::visionConfig() const {
+    if (BV_TRY(architecture()) != "clip") {
+        return std::optional<VisionConfig>();
+    }
+    return std::optional(BV_TRY(visionConfigFromGguf(file_)));
+}
+
 Result<VocabularyData> GgufSource::vocabulary() const {
     return vocabularyFromGguf(file_);
 }

@@ -23,6 +23,9 @@ class GgufSource : public ModelSource {
 
     [[nodiscard]] Result<ModelConfig> config(const ConfigOverrides& overrides) const override;
 
+    /// Of an mmproj file.
+    [[nodiscard]] Result<std::optional<VisionConfig>> visionConfig() const override;
+
     [[nodiscard]] std::span<const ModelTensor> tensors() const override { return file_.tensors(); }
 
     [[nodiscard]] const ModelTensor* find(std::string_view name) const override {

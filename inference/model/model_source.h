@@ -18,6 +18,7 @@
 
 #include "inference/format/model_tensor.h"
 #include "inference/model/model_config.h"
+#include "inference/model/vision_config.h"
 #include "inference/tokenizer/vocabulary.h"
 #include "kernels/base/result.h"
 
@@ -47,6 +48,9 @@ class ModelSource {
     /// Errors: Corrupt for missing, absurd or contradicting values, Unsupported for architectures
     /// and features that the decoder lacks; the message names the key.
     [[nodiscard]] virtual Result<ModelConfig> config(const ConfigOverrides& overrides) const = 0;
+
+    /// Of the image tower among the tensors; nullopt: there is none. Errors: as config().
+    [[nodiscard]] virtual Result<std::optional<VisionConfig>> visionConfig() const = 0;
 
     [[nodiscard]] virtual std::span<const ModelTensor> tensors() const = 0;
     /// By GGUF's name; nullptr where there is none.

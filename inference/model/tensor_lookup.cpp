@@ -102,9 +102,10 @@ Result<std::vector<float>> TensorLookup::vector(const std::string& name, size_t 
     return values;
 }
 
-Result<void> TensorLookup::refuseUnknown() const {
+Result<void> TensorLookup::refuseUnknown(ModelPart part) const {
     for (const ModelTensor& tensor : source_.tensors()) {
-        if (!tensor.is_vision && !asked_.contains(std::string(tensor.name))) {
+        if (tensor.is_vision == (part == ModelPart::Vision) &&
+            !asked_.contains(std::string(tensor.name))) {
             return fail(ErrorCode::Unsupported,
                         "{}: tensor {} is not part of this architecture as this program knows it",
                         source_.name(), tensor.label());

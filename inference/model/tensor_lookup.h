@@ -16,6 +16,8 @@
 
 namespace belvedere::inference {
 
+enum class ModelPart { Text, Vision };
+
 class TensorLookup {
   public:
     TensorLookup(const ModelSource& source, const AdapterSet& adapters)
@@ -55,9 +57,8 @@ class TensorLookup {
     /// n floats. Norm weights are stored as F32 or, in some files, F16 or BF16.
     [[nodiscard]] Result<std::vector<float>> vector(const std::string& name, size_t n);
 
-    /// Errors: Unsupported where the text part of the model holds a tensor that was never asked
-    /// for.
-    [[nodiscard]] Result<void> refuseUnknown() const;
+    /// Errors: Unsupported where that part of the model holds a tensor that was never asked for.
+    [[nodiscard]] Result<void> refuseUnknown(ModelPart part) const;
 
   private:
     [[nodiscard]] Result<const ModelTensor*> required(const std::string& name);

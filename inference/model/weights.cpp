@@ -243,7 +243,7 @@ Result<void> checkTensors(const ModelSource& source,
     for (size_t layer = 0; layer < config.n_layers; ++layer) {
         BV_TRY(layerViews(lookup, config, layer));
     }
-    return lookup.refuseUnknown();
+    return lookup.refuseUnknown(ModelPart::Text);
 }
 
 Result<ModelWeights> loadWeights(const ModelSource& source,

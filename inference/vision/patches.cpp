@@ -48,6 +48,17 @@ void putFrame(const RgbImage& frame,
 
 }  // namespace
 
+PatchPlace placeOf(const PatchGrid& grid, size_t index) {
+    constexpr size_t kInToken = kMergePatches * kMergePatches;
+    const size_t row_tokens = grid.w / kMergePatches;
+    const size_t n_tokens = grid.h / kMergePatches * row_tokens;
+    const size_t token = index / kInToken % n_tokens;
+    const size_t in_token = index % kInToken;
+    return {index / (n_tokens * kInToken),
+            token / row_tokens * kMergePatches + in_token / kMergePatches,
+            token % row_tokens * kMergePatches + in_token % kMergePatches};
+}
+
 Patches makePatches(std::span<const RgbImage> frames) {
     BV_CHECK(!frames.empty());
     const ImageSize size = frames.front().size;
@@ -57,18 +68,12 @@ Patches makePatches(std::span<const RgbImage> frames) {
     patches.values.resize(patches.grid.patchCount() * kPatchValues);
     const ValueTable table = makeTable();
     float* patch = patches.values.data();
-    const PatchGrid& grid = patches.grid;
-    const size_t n_tokens = grid.h / kMergePatches * (grid.w / kMergePatches);
-    for (size_t i = 0; i < grid.patchCount(); ++i, patch += kPatchValues) {
-        constexpr size_t kInToken = kMergePatches * kMergePatches;
-        const size_t token = i / kInToken % n_tokens;
-        const size_t in_token = i % kInToken;
-        const size_t row = token / (grid.w / kMergePatches) * kMergePatches + in_token / 2;
-        const size_t column = token % (grid.w / kMergePatches) * kMergePatches + in_token % 2;
+    for (size_t i = 0; i < patches.grid.patchCount(); ++i, patch += kPatchValues) {
+        const PatchPlace place = placeOf(patches.grid, i);
         for (size_t index = 0; index < kPatchFrames; ++index) {
-            const size_t t = i / (n_tokens * kInToken) * kPatchFrames + index;
-            putFrame(frames[std::min(t, frames.size() - 1)], row * kPatchPixels,
-                     column * kPatchPixels, index, table, patch);
+            const size_t t = place.t * kPatchFrames + index;
+            putFrame(frames[std::min(t, frames.size() - 1)], place.row * kPatchPixels,
+                     place.column * kPatchPixels, index, table, patch);
         }
     }
     return patches;

@@ -28,11 +28,20 @@ struct PatchGrid {
     }
 };
 
+/// Where a patch stands: pair of frames, row and column in patches.
+struct PatchPlace {
+    size_t t = 0;
+    size_t row = 0;
+    size_t column = 0;
+};
+
+/// Of patch `index`. Order, slowest first: time, row and column of a merged token, row and column
+/// inside it; so four patches that follow each other make a token.
+[[nodiscard]] PatchPlace placeOf(const PatchGrid& grid, size_t index);
+
 struct Patches {
     PatchGrid grid;
-    /// [grid.patchCount(), kPatchValues], normalised. Order, slowest first: time, row and column of
-    /// a merged token, row and column inside it; so four rows that follow each other make a token.
-    std::vector<float> values;
+    std::vector<float> values;  ///< [grid.patchCount(), kPatchValues], normalised
 };
 
 /// Frames of one size whose sides are multiples of kTokenPixels; a still is one frame, and of an

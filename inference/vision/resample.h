@@ -17,9 +17,10 @@ struct RgbImage {
 };
 
 /// Bicubic with a = -0.5, its support widened when the image shrinks (antialiasing), first along
-/// rows, then along columns, rounded to 8 bits after each: as Pillow does, whose pixels the model
-/// was trained on. Requires: neither size is empty.
-/// Source: Keys 1981 for the kernel.
+/// rows, then along columns, rounded to 8 bits after each. Weights have 16 bits, as in torchvision,
+/// whose resizing of 8-bit images the reference uses: pixels are the same. Requires: neither size
+/// is empty.
+/// Source: Keys 1981 for the kernel; Pillow for the support and the two passes.
 [[nodiscard]] RgbImage resample(const RgbImage& image, ImageSize size);
 
 }  // namespace belvedere::inference
