@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The engine: a queue of generations and the thread that runs them.
+// The engine: a queue of jobs and the thread that runs them.
 //
-// Words. A job is one call of generate() or generateTogether(). It is waiting (in the queue),
-// running (taken by the engine thread) or done.
+// Words. A job is one call of generate(), generateTogether(), saveSnapshot() or openSnapshot(). It
+// is waiting (in the queue), running (taken by the engine thread) or done.
 //
-//     waiting --takeJob()--> running --runJob()--> done
-//        `------receive(), stopped by its caller-------^
+//     waiting --takeJob()--> running --its function--> done
+//        `------receive(), stopped by its caller-----------^
 //
 // Invariants
 //  1. Only the engine thread runs the decoder and touches page memory.
@@ -18,10 +18,13 @@
 #include <condition_variable>
 #include <deque>
 #include <exception>
+#include <future>
 #include <mutex>
+#include <optional>
 #include <thread>
 
 #include "inference/cache/kv_cache.h"
+#include "inference/cache/snapshot.h"
 #include "inference/chat/fallback.h"
 #include "inference/generation.h"
 #include "inference/model/model.h"
@@ -31,8 +34,13 @@
 namespace belvedere::inference {
 namespace {
 
-using JobPointer = std::shared_ptr<GenerationJob>;  // shared by the caller and the engine thread
-                                                    // until both are through
+using GenerationPointer = std::shared_ptr<GenerationJob>;  // shared by the caller and the engine
+                                                           // thread until both are through
+
+struct Job {
+    std::function<void()> run;                  ///< on the engine thread; does not throw
+    const GenerationJob* generation = nullptr;  ///< which can be taken out of the queue
+};
 
 /// Ids that the model has rows for but that mean nothing.
 std::vector<TokenId> unusedTokens(const Tokenizer& tokenizer, size_t n_rows) {
@@ -94,19 +102,29 @@ class EngineImpl final : public Engine {
     std::vector<Result<GenerationStats>> generateTogether(
         std::span<const GenerationItem> items) override;
 
+    Result<uint64_t> saveSnapshot(SequenceId sequence,
+                                  const std::string& path,
+                                  std::stop_token stop) override;
+    Result<SequenceId> openSnapshot(const std::string& path, std::stop_token stop) override;
+
     [[nodiscard]] CacheUse cacheUse() const override { return cache_.use(); }
+
+    [[nodiscard]] std::vector<SequenceUse> sequences() const override { return cache_.sequences(); }
 
   private:
     [[nodiscard]] Result<void> check(const GenerateRequest& request) const;
     [[nodiscard]] Result<void> checkBlocks(const GenerateRequest& request) const;
-    void submit(const JobPointer& job);
-    void receive(const JobPointer& job,
+    void submit(Job job);
+    void receive(const GenerationPointer& job,
                  std::span<const GenerationItem> items,
                  std::span<const size_t> item_of_part);
-    bool removeWaiting(const JobPointer& job);
+    bool removeWaiting(const GenerationJob& job);
     void runJobs(const std::stop_token& stop);
-    [[nodiscard]] JobPointer takeJob(const std::stop_token& stop);
-    void runJob(GenerationJob& job);
+    [[nodiscard]] std::optional<Job> takeJob(const std::stop_token& stop);
+    void runGeneration(GenerationJob& job);
+    template <class T>
+    [[nodiscard]] Result<T> runAndWait(const std::function<Result<T>()>& work);
+    [[nodiscard]] SnapshotKey snapshotKey();
 
     const std::unique_ptr<Model> model_;
     const std::unique_ptr<Tokenizer> tokenizer_;
@@ -118,7 +136,7 @@ class EngineImpl final : public Engine {
 
     std::mutex mutex_;
     std::condition_variable_any wake_;
-    std::deque<JobPointer> waiting_;
+    std::deque<Job> waiting_;
     bool release_pages_ = false;
     std::jthread thread_;  // last: joins before the state above dies
 };
@@ -204,7 +222,11 @@ std::vector<Result<GenerationStats>> EngineImpl::generateTogether(
         }
     }
     if (!job->parts.empty()) {
-        submit(job);
+        submit({[this, job] {
+                    runGeneration(*job);
+                    job->channel.close();
+                },
+                job.get()});
         receive(job, items, item_of_part);
     }
     for (size_t part = 0; part < job->parts.size(); ++part) {
@@ -213,16 +235,16 @@ std::vector<Result<GenerationStats>> EngineImpl::generateTogether(
     return outcomes;
 }
 
-void EngineImpl::submit(const JobPointer& job) {
+void EngineImpl::submit(Job job) {
     {
         const std::lock_guard lock(mutex_);
-        waiting_.push_back(job);
+        waiting_.push_back(std::move(job));
     }
     wake_.notify_all();
 }
 
 /// Hands out what the engine thread sends, until the job is done.
-void EngineImpl::receive(const JobPointer& job,
+void EngineImpl::receive(const GenerationPointer& job,
                          std::span<const GenerationItem> items,
                          std::span<const size_t> item_of_part) {
     // Behind a long job a stop must not wait for its turn.
@@ -230,7 +252,7 @@ void EngineImpl::receive(const JobPointer& job,
         const bool all_stopped =
             std::all_of(job->parts.begin(), job->parts.end(),
                         [](const GenerationJob::Part& part) { return part.stop.stop_requested(); });
-        if (!all_stopped || !removeWaiting(job)) {
+        if (!all_stopped || !removeWaiting(*job)) {
             return;
         }
         for (GenerationJob::Part& part : job->parts) {
@@ -259,12 +281,12 @@ void EngineImpl::receive(const JobPointer& job,
     }
 }
 
-bool EngineImpl::removeWaiting(const JobPointer& job) {
+bool EngineImpl::removeWaiting(const GenerationJob& job) {
     const std::lock_guard lock(mutex_);
-    return std::erase(waiting_, job) > 0;
+    return std::erase_if(waiting_, [&](const Job& other) { return other.generation == &job; }) > 0;
 }
 
-JobPointer EngineImpl::takeJob(const std::stop_token& stop) {
+std::optional<Job> EngineImpl::takeJob(const std::stop_token& stop) {
     std::unique_lock lock(mutex_);
     while (wake_.wait(lock, stop, [&] { return !waiting_.empty() || release_pages_; })) {
         if (release_pages_) {
@@ -274,21 +296,63 @@ JobPointer EngineImpl::takeJob(const std::stop_token& stop) {
             lock.lock();
             continue;
         }
-        JobPointer job = std::move(waiting_.front());
+        Job job = std::move(waiting_.front());
         waiting_.pop_front();
         return job;
     }
-    return nullptr;
+    return std::nullopt;
 }
 
 void EngineImpl::runJobs(const std::stop_token& stop) {
-    while (const JobPointer job = takeJob(stop)) {
-        runJob(*job);
-        job->channel.close();
+    while (const std::optional<Job> job = takeJob(stop)) {
+        job->run();
     }
 }
 
-void EngineImpl::runJob(GenerationJob& job) {
+/// Runs `work` on the engine thread when its turn comes.
+template <class T>
+Result<T> EngineImpl::runAndWait(const std::function<Result<T>()>& work) {
+    std::promise<Result<T>> outcome;
+    submit({[&] {
+        try {
+            outcome.set_value(work());
+        } catch (const std::exception& error) {
+            outcome.set_value(fail(ErrorCode::Internal, "{}", error.what()));
+        }
+    }});
+    return outcome.get_future().get();
+}
+
+SnapshotKey EngineImpl::snapshotKey() {
+    return {model_->digest(), info().name, model_->backend().pageShape(), info().context_tokens,
+            info().vocab_size};
+}
+
+Result<uint64_t> EngineImpl::saveSnapshot(SequenceId sequence,
+                                          const std::string& path,
+                                          std::stop_token stop) {
+    return runAndWait<uint64_t>([&]() -> Result<uint64_t> {
+        const SnapshotContent content = BV_TRY(cache_.hold(sequence));
+        Result<uint64_t> written =
+            content.tokens.empty()
+                ? fail(ErrorCode::InvalidArgument, "sequence {} holds nothing to save", sequence)
+                : writeSnapshot(path, snapshotKey(), content, model_->backend(), stop);
+        cache_.forgetDamaged();
+        cache_.end(sequence);
+        return written;
+    });
+}
+
+Result<SequenceId> EngineImpl::openSnapshot(const std::string& path, std::stop_token stop) {
+    return runAndWait<SequenceId>([&]() -> Result<SequenceId> {
+        if (stop.stop_requested()) {
+            return fail(ErrorCode::Cancelled, "stopped before {} was opened", path);
+        }
+        return cache_.adopt(BV_TRY(SnapshotFile::open(path, snapshotKey())));
+    });
+}
+
+void EngineImpl::runGeneration(GenerationJob& job) {
     model_->backend().setBusy(true);
     try {
         const GenerationContext context = {*model_, cache_,         *tokenizer_,

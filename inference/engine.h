@@ -255,15 +255,50 @@ class Engine {
 
     static constexpr size_t kMaxTogether = 16;
 
+    /// Puts what a sequence holds into a file, which is there whole or not at all, when the jobs
+    /// before it are done. Returns the bytes of the file. Errors: NotFound; InvalidArgument where
+    /// the sequence holds nothing; Io; Corrupt where a part comes from a damaged snapshot;
+    /// Cancelled.
+    virtual Result<uint64_t> saveSnapshot(SequenceId sequence,
+                                          const std::string& path,
+                                          std::stop_token stop) = 0;
+
+    /// A sequence of what a snapshot holds, from which generate() goes on bit for bit as it would
+    /// have where it was saved. What a token does not attend to is not read: the pages stay in the
+    /// file, each part is checked when it is first needed. Where one is damaged before the first
+    /// token of an answer, what it held is computed anew; later the answer ends as Corrupt, and the
+    /// next one computes it. Errors: NotFound, Io; InvalidArgument where the file is no snapshot or
+    /// was made with another model, other settings, another type of the cache or a longer window;
+    /// Unsupported for another version; Corrupt where it is damaged; Cancelled.
+    virtual Result<SequenceId> openSnapshot(const std::string& path, std::stop_token stop) = 0;
+
+    /// Pages: of kernels::kPageTokens tokens. Stored ones stand in the file of a snapshot and take
+    /// no memory of the budget.
     struct CacheUse {
-        uint64_t bytes = 0;
+        uint64_t bytes = 0;  ///< of memory
         uint64_t budget_bytes = 0;
         size_t n_sequences = 0;
-        size_t n_pages = 0;
-        size_t n_shared_pages = 0;
+        size_t n_pages = 0;  ///< in memory
+        size_t n_stored_pages = 0;
+        size_t n_shared_pages = 0;  ///< of all: more than one sequence lists them
     };
 
     [[nodiscard]] virtual CacheUse cacheUse() const = 0;
+
+    /// What one sequence holds of it.
+    struct SequenceUse {
+        SequenceId sequence = 0;
+        size_t n_tokens = 0;
+        size_t n_pages = 0;
+        size_t n_shared_pages = 0;  ///< of these: other sequences list them too
+        size_t n_stored_pages = 0;  ///< of these
+        uint64_t bytes = 0;         ///< of memory
+        uint64_t own_bytes = 0;     ///< of these: would be free without the sequence
+        bool is_in_use = false;
+    };
+
+    /// The one that was used last comes first.
+    [[nodiscard]] virtual std::vector<SequenceUse> sequences() const = 0;
 };
 
 }  // namespace belvedere::inference

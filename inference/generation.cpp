@@ -2,6 +2,9 @@
 #include "inference/generation.h"
 
 #include <algorithm>
+#include <utility>
+
+#include "kernels/base/log.h"
 
 namespace belvedere::inference {
 namespace {
@@ -73,13 +76,24 @@ Generation::Generation(const GenerationContext& context, GenerationJob& job, siz
 }
 
 Generation::~Generation() {
-    if (is_in_use_) {
+    leave();
+}
+
+void Generation::leave() {
+    if (std::exchange(is_in_use_, false)) {
         context_.cache.end(part_.request.sequence);
     }
 }
 
 void Generation::begin() {
     Result<void> result = prefill();
+    // Nothing was said yet: what a damaged snapshot held is computed like any prompt.
+    while (!result.has_value() && result.error().code == ErrorCode::Corrupt &&
+           context_.cache.forgetDamaged()) {
+        BV_LOG(LogLevel::Warn, "inference", "{}: computed anew", result.error().message);
+        leave();
+        result = prefill();
+    }
     decode_begin_ = Clock::now();
     if (!result.has_value()) {
         giveUp(std::move(result).error());
@@ -113,6 +127,7 @@ Result<void> Generation::prefill() {
         }
         const auto chunk_begin = Clock::now();
         BV_TRY(context_.model.checkWhole());
+        BV_TRY(context_.cache.checkStored());
         // No pass reaches over the begin of a ban.
         const size_t end =
             n_computed_ < ban_.begin ? std::min(ban_.begin, tokens_.size()) : tokens_.size();
@@ -134,6 +149,7 @@ Result<void> Generation::forward(size_t n) {
     const auto tokens = std::span<const TokenId>(tokens_).subspan(n_computed_, n);
     const PassRun one = run(n, pages);
     BV_TRY(context_.model.decoder().forward(tokens, std::span(&one, 1), part_.stop));
+    BV_TRY(context_.model.backend().await());
     context_.cache.commit(part_.request.sequence, tokens);
     pass_tokens_.assign(tokens.begin(), tokens.end());
     n_computed_ += n;
@@ -161,8 +177,10 @@ std::optional<Generation::Part> Generation::prepare(size_t n_max) {
         const auto draft = drafter_.draft(tokens_, std::min(n_max, n_left) - 1);
         pass_tokens_.insert(pass_tokens_.end(), draft.begin(), draft.end());
     }
+    const Result<void> stored = context_.cache.checkStored();
     const Result<std::span<const PageId>> pages =
-        context_.cache.prepare(part_.request.sequence, pass_tokens_.size());
+        stored.has_value() ? context_.cache.prepare(part_.request.sequence, pass_tokens_.size())
+                           : Result<std::span<const PageId>>(tl::unexpected<Error>(stored.error()));
     if (!pages.has_value()) {
         giveUp(pages.error());
         return std::nullopt;
@@ -234,6 +252,9 @@ void Generation::finish(FinishReason reason) {
 
 void Generation::giveUp(Error error) {
     finish(FinishReason::Cancelled);
+    if (error.code == ErrorCode::Corrupt && context_.cache.forgetDamaged()) {
+        error.message += ": ask again, what it held is then computed anew";
+    }
     if (error.code != ErrorCode::Cancelled) {
         error_ = std::move(error);
     }

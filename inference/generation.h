@@ -107,6 +107,7 @@ class Generation {
     [[nodiscard]] Result<GenerationStats> end();
 
   private:
+    void leave();
     [[nodiscard]] Result<void> prefill();
     [[nodiscard]] Result<void> forward(size_t n);
     [[nodiscard]] PassRun run(size_t n_tokens, std::span<const PageId> pages) const;

@@ -65,8 +65,33 @@ inline constexpr WeightTypeInfo kWeightTypes[] = {
     return n_cols / info->block_elements * info->block_bytes;
 }
 
-/// Element types a KV cache can hold.
+/// Element types a KV cache can hold. The numbers stand in files.
 enum class CacheType : uint32_t { F32, F16, BF16 };
+
+struct CacheTypeInfo {
+    CacheType type;
+    const char* name;  ///< as options spell it: "bf16"
+};
+
+inline constexpr CacheTypeInfo kCacheTypes[] = {
+    {CacheType::F32, "f32"},
+    {CacheType::F16, "f16"},
+    {CacheType::BF16, "bf16"},
+};
+
+/// nullptr where the id is none of ours.
+[[nodiscard]] constexpr const CacheTypeInfo* findCacheType(uint32_t id) {
+    for (const CacheTypeInfo& info : kCacheTypes) {
+        if (static_cast<uint32_t>(info.type) == id) {
+            return &info;
+        }
+    }
+    return nullptr;
+}
+
+[[nodiscard]] constexpr const char* cacheTypeName(CacheType type) {
+    return findCacheType(static_cast<uint32_t>(type))->name;
+}
 
 [[nodiscard]] constexpr size_t cacheElementBytes(CacheType type) {
     return type == CacheType::F32 ? 4 : 2;

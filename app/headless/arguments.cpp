@@ -77,6 +77,7 @@ const std::map<std::string, Setter>& valueOptions() {
         {"--adapter", addAdapter},
         {"--repo", text(&Arguments::repository)},
         {"--session", text(&Arguments::session)},
+        {"--snapshot", text(&Arguments::snapshot)},
         {"--questions", text(&Arguments::questions)},
         {"--template", text(&Arguments::template_file)},
         {"--input", text(&Arguments::input)},

@@ -20,6 +20,7 @@ struct Arguments {
     std::vector<inference::AdapterFile> adapters;   ///< --adapter FILE[:scale], repeated
     std::string repository;                         ///< --repo PATH
     std::string session;                            ///< --session ID
+    std::string snapshot;                           ///< --snapshot FILE
     std::string questions;                          ///< --questions FILE
     std::string template_file;                      ///< --template FILE
     std::string input;                              ///< --input FILE

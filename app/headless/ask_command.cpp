@@ -62,7 +62,7 @@ Result<void> runAsk(const Arguments& arguments, std::stop_token stop) {
         BV_TRY(runtime->attachRepository(session, stop));
         BV_TRY(runtime->runTurn(session.id, question.text, question.id, stop));
     }
-    return {};
+    return runtime->keepSnapshot(stop);
 }
 
 }  // namespace belvedere::app

@@ -45,7 +45,7 @@ Result<void> runChat(const Arguments& arguments, std::stop_token stop) {
             fmt::print(stderr, "belvedere: {}\n", turn.error().message);
         }
     }
-    return {};
+    return runtime->keepSnapshot(stop);
 }
 
 }  // namespace belvedere::app

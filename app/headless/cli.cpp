@@ -44,6 +44,8 @@ options:
   --adapter FILE[:scale]  a LoRA adapter in GGUF; may be repeated
   --repo PATH             the folder that questions are about
   --session ID            go on in a session
+  --snapshot FILE         ask, chat: begin from the context kept there, and keep this one there at the end, so that the
+                          next process need not compute it; only of the same model and settings
   --budget N              tokens of sources put into the context when the repository does not fit (8192)
   --context N             window in tokens; 0: the model's own
   --threads N             0: one per core

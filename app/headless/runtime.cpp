@@ -10,6 +10,13 @@
 #include "tools/workspace.h"
 
 namespace belvedere::app {
+namespace {
+
+/// Of a conversation, beyond those that its snapshot has: computing them takes a moment, writing
+/// the file anew can take a minute.
+constexpr size_t kPagesNotWorthKeeping = 8;
+
+}  // namespace
 
 Result<Config> configFor(const Arguments& arguments) {
     Config config = BV_TRY(readConfig(configFile()));
@@ -80,11 +87,48 @@ Result<std::unique_ptr<Runtime>> Runtime::create(const Arguments& arguments, std
     runtime->engine_ =
         BV_TRY(inference::Engine::load(load, runtime->config_.engine, progress, stop));
     runtime->sink_.clearProgress();
+    BV_TRY(runtime->openSnapshot(stop));
     runtime->language_model_ = agent::makeEngineModel(runtime->engine_);
     runtime->agent_ =
         agent::Agent::create(runtime->config_.agent, *runtime->store_, runtime->sink_);
     runtime->agent_->setModel(runtime->language_model_);
     return runtime;
+}
+
+/// What the file holds is found like any other prefix, whichever conversation asks for it. A file
+/// of another model is refused, as it would be replaced in the end; a damaged one is computed anew.
+Result<void> Runtime::openSnapshot(std::stop_token stop) {
+    if (arguments_.snapshot.empty()) {
+        return {};
+    }
+    const Result<inference::SequenceId> opened =
+        engine_->openSnapshot(arguments_.snapshot, std::move(stop));
+    if (opened || opened.error().code == ErrorCode::NotFound) {
+        return {};
+    }
+    if (opened.error().code == ErrorCode::Corrupt) {
+        fmt::print(stderr, "note: {}: what it held is computed anew\n", opened.error().message);
+        return {};
+    }
+    return tl::unexpected<Error>(opened.error());
+}
+
+Result<void> Runtime::keepSnapshot(std::stop_token stop) {
+    const std::vector<inference::Engine::SequenceUse> sequences = engine_->sequences();
+    if (arguments_.snapshot.empty() || sequences.empty() || sequences.front().n_tokens == 0 ||
+        stop.stop_requested()) {
+        return {};
+    }
+    const inference::Engine::SequenceUse& newest = sequences.front();
+    if (newest.n_stored_pages > 0 &&
+        newest.n_pages - newest.n_stored_pages <= kPagesNotWorthKeeping) {
+        return {};
+    }
+    sink_.showProgress(
+        fmt::format("keeping {} tokens in {}", newest.n_tokens, arguments_.snapshot));
+    BV_TRY(engine_->saveSnapshot(newest.sequence, arguments_.snapshot, std::move(stop)));
+    sink_.clearProgress();
+    return {};
 }
 
 Result<agent::SessionSummary> Runtime::openSession() {

@@ -48,6 +48,10 @@ class Runtime {
                          const std::string& label,
                          std::stop_token stop);
 
+    /// With --snapshot: puts the newest context into the file, unless the file has nearly all of
+    /// it.
+    Result<void> keepSnapshot(std::stop_token stop);
+
     [[nodiscard]] agent::SessionStore& store() { return *store_; }
 
     [[nodiscard]] const inference::ModelInfo& model() const { return engine_->info(); }
@@ -55,6 +59,8 @@ class Runtime {
   private:
     Runtime(Arguments arguments, Config config, OutputStyle style)
         : arguments_(std::move(arguments)), config_(std::move(config)), sink_(style) {}
+
+    Result<void> openSnapshot(std::stop_token stop);
 
     Arguments arguments_;
     Config config_;

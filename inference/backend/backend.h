@@ -90,6 +90,63 @@ class DeviceBuffer {
 /// kPageTokens tokens of K and V of every layer. A page number; the backend knows the memory.
 using PageId = uint32_t;
 
+/// What a page holds of a layer: K and V [2, n_kv_heads, kPageTokens, head_dim]; index keys
+/// [kPageTokens, head_dim of the index] where the layer has an index branch.
+enum class PagePart { KeysAndValues, IndexKeys };
+
+/// Sizes of a page.
+struct PageShape {
+    size_t n_layers = 0;
+    size_t n_kv_heads = 0;
+    size_t head_dim = 0;
+    kernels::CacheType cache_type = kernels::CacheType::F16;
+    size_t index_head_dim = 0;
+    kernels::CacheType index_cache_type = kernels::CacheType::BF16;
+    std::vector<bool> index_layers;  ///< [n_layers], or empty: none has one
+
+    bool operator==(const PageShape&) const = default;
+
+    [[nodiscard]] bool has(PagePart part, size_t layer) const {
+        return part == PagePart::KeysAndValues || (!index_layers.empty() && index_layers[layer]);
+    }
+
+    /// One token of a head.
+    [[nodiscard]] size_t rowBytes(PagePart part) const {
+        return part == PagePart::KeysAndValues
+                   ? head_dim * kernels::cacheElementBytes(cache_type)
+                   : index_head_dim * kernels::cacheElementBytes(index_cache_type);
+    }
+
+    /// Of rows [kPageTokens, ...] that stand one behind the other: heads of K, then of V.
+    [[nodiscard]] size_t headCount(PagePart part) const {
+        return part == PagePart::KeysAndValues ? 2 * n_kv_heads : 1;
+    }
+
+    /// Of one layer.
+    [[nodiscard]] size_t partBytes(PagePart part) const {
+        return headCount(part) * kernels::kPageTokens * rowBytes(part);
+    }
+};
+
+/// Pages that stand in a file, read-only, in parts that are checked before they are first read. Any
+/// thread.
+class StoredPages {
+  public:
+    virtual ~StoredPages() = default;
+
+    /// That part of all pages, partBytes() apart; aligned to 64 bytes.
+    [[nodiscard]] virtual const std::byte* parts(PagePart part, size_t layer) const = 0;
+    [[nodiscard]] virtual bool isChecked(PagePart part, size_t layer, size_t page) const = 0;
+    /// Reads the part; false: it is not what was written. What it found is remembered.
+    virtual bool check(PagePart part, size_t layer, size_t page) = 0;
+    [[nodiscard]] virtual bool isDamaged(size_t page) const = 0;
+    /// What check() found: the file, the layer and the tokens.
+    [[nodiscard]] virtual std::string damage(PagePart part, size_t layer, size_t page) const = 0;
+    /// Errors: Corrupt where the file was shortened since it was opened; then every page is
+    /// damaged.
+    [[nodiscard]] virtual Result<void> checkWhole() = 0;
+};
+
 /// Index branches: index keys stand in the pages beside K and V, and live and die with them.
 struct IndexShape {
     size_t n_heads = 0;
@@ -255,9 +312,19 @@ class Backend {
 
     // Cache pages. The content of a new page is undefined.
     virtual Result<PageId> allocatePage() = 0;
+    /// Page `index` of some that stand in a file: is read there, and is never written.
+    virtual PageId addStoredPage(std::shared_ptr<StoredPages> pages, size_t index) = 0;
     virtual void freePage(PageId page) = 0;
-    /// The first n_tokens tokens of every layer.
-    virtual void copyPage(PageId from, PageId to, size_t n_tokens) = 0;
+    /// The first n_tokens tokens of every layer. Errors: Corrupt where `from` is a damaged page of
+    /// a file.
+    virtual Result<void> copyPage(PageId from, PageId to, size_t n_tokens) = 0;
+    /// The bytes of a part, as pageShape() says; valid until the page is written or freed. Errors:
+    /// as copyPage.
+    virtual Result<std::span<const std::byte>> readPage(PageId page,
+                                                        PagePart part,
+                                                        size_t layer) = 0;
+    [[nodiscard]] virtual bool isDamaged(PageId page) const = 0;
+    [[nodiscard]] virtual const PageShape& pageShape() const = 0;
     [[nodiscard]] virtual size_t pageBytes() const = 0;
 
     // A pass. beginPass() states the runs that the steps up to the next one belong to. Runs write
@@ -276,7 +343,8 @@ class Backend {
     /// Whole rows of a buffer from first_row on.
     virtual void write(std::span<const float> rows, size_t first_row, DeviceBuffer& buffer) = 0;
     /// Waits for everything submitted. Errors: Internal with what the device reports; OutOfMemory
-    /// where experts or the keys of a segment did not fit.
+    /// where experts or the keys of a segment did not fit; Corrupt where a page of a file that the
+    /// pass read is damaged.
     virtual Result<void> await() = 0;
     /// Rows of a buffer after await(); valid until the next step. The values may be changed in
     /// place by the caller.

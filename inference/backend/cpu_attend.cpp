@@ -17,23 +17,20 @@ constexpr size_t kSplitKeys = 512;
 }  // namespace
 
 void CpuBackend::attend(const AttendStep& step) {
-    for (size_t i = 0; i < pass_pages_.size(); ++i) {
-        std::byte* page = pages_[pass_pages_[i]].data();
-        k_pages_[i] = page + pageOffset(step.layer, false);
-        v_pages_[i] = page + pageOffset(step.layer, true);
-        index_pages_[i] = step.index != nullptr ? page + indexOffset(step.layer) : nullptr;
-    }
+    findPages(step);
     if (n_tokens_ < kSharedHeadTokens) {
         placeHeads(step, 0, n_tokens_);
     } else {
         pool_.parallelFor(n_tokens_, 1,
                           [&](size_t begin, size_t end, size_t) { placeHeads(step, begin, end); });
     }
-    for (const Run& run : runs_) {
-        if (step.index != nullptr) {
+    if (step.index != nullptr) {
+        checkIndexKeys(step.layer);
+        for (const Run& run : runs_) {
             chooseBlocks(step, run);
         }
     }
+    checkKeysAndValues(step);
     attendHeads(step);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory and passes; the steps are in cpu_project.cpp and cpu_attend.cpp.
+// Memory and passes; pages are in cpu_pages.cpp, the steps in cpu_project.cpp and cpu_attend.cpp.
 #include "inference/backend/cpu_backend.h"
 
 #include <algorithm>
@@ -38,7 +38,9 @@ CpuBackend::CpuBackend(const BackendShape& shape,
       kernels_(kernels),
       pool_(n_threads),
       maker_{kernels, pool_, shape.is_measured},
-      expert_store_(maker_, shape.expert_budget_bytes) {}
+      expert_store_(maker_, shape.expert_budget_bytes) {
+    placePages();
+}
 
 Result<std::unique_ptr<CpuBackend>> CpuBackend::create(const BackendShape& shape,
                                                        Precision precision,
@@ -175,72 +177,6 @@ Result<std::unique_ptr<DeviceBuffer>> CpuBackend::addBuffer(size_t n_tokens, siz
     return buffer;
 }
 
-Result<PageId> CpuBackend::allocatePage() {
-    BV_CHECK(!shape_.is_measured);
-    AlignedBuffer<std::byte> page(pageBytes());
-    if (!page.ok()) {
-        return fail(ErrorCode::OutOfMemory, "{} bytes for a page of the KV cache", pageBytes());
-    }
-#ifndef NDEBUG
-    // NaN in every cache type: whoever reads an entry that was never written is found out by any
-    // test.
-    std::memset(page.data(), 0xFF, page.size());
-#endif
-    if (!free_pages_.empty()) {
-        const PageId id = free_pages_.back();
-        free_pages_.pop_back();
-        pages_[id] = std::move(page);
-        return id;
-    }
-    pages_.push_back(std::move(page));
-    return static_cast<PageId>(pages_.size() - 1);
-}
-
-void CpuBackend::freePage(PageId page) {
-    pages_[page] = AlignedBuffer<std::byte>();
-    free_pages_.push_back(page);
-}
-
-// A page: for each layer K, V and, where it has an index branch, index keys.
-
-size_t CpuBackend::pageBytes() const {
-    return pageOffset(shape_.n_layers, false);
-}
-
-size_t CpuBackend::pageOffset(size_t layer, bool values) const {
-    const size_t part_bytes = shape_.n_kv_heads * kernels::kPageTokens * shape_.head_dim *
-                              kernels::cacheElementBytes(shape_.cache_type);
-    const size_t index_bytes = kernels::kPageTokens * shape_.index.head_dim *
-                               kernels::cacheElementBytes(shape_.index.cache_type);
-    size_t n_indexes = 0;
-    for (size_t i = 0; i < layer && i < shape_.index.layers.size(); ++i) {
-        n_indexes += shape_.index.layers[i] ? 1U : 0U;
-    }
-    return (layer * 2 + (values ? 1 : 0)) * part_bytes + n_indexes * index_bytes;
-}
-
-size_t CpuBackend::indexOffset(size_t layer) const {
-    return 2 * pageOffset(layer, true) - pageOffset(layer, false);
-}
-
-void CpuBackend::copyPage(PageId from, PageId to, size_t n_tokens) {
-    const auto copy = [&](size_t offset, size_t n_bytes) {
-        std::memcpy(pages_[to].data() + offset, pages_[from].data() + offset, n_bytes);
-    };
-    const size_t token_bytes = shape_.head_dim * kernels::cacheElementBytes(shape_.cache_type);
-    const size_t index_bytes =
-        shape_.index.head_dim * kernels::cacheElementBytes(shape_.index.cache_type);
-    for (size_t layer = 0; layer < shape_.n_layers; ++layer) {
-        for (size_t run = 0; run < 2 * shape_.n_kv_heads; ++run) {
-            copy(pageOffset(layer, false) + run * kernels::kPageTokens * token_bytes,
-                 n_tokens * token_bytes);
-        }
-        if (!shape_.index.layers.empty() && shape_.index.layers[layer]) {
-            copy(indexOffset(layer), n_tokens * index_bytes);
-        }
-    }
-}
-
 void CpuBackend::beginPass(std::span<const PassRun> runs) {
     n_tokens_ = 0;
     runs_.clear();
@@ -253,11 +189,18 @@ void CpuBackend::beginPass(std::span<const PassRun> runs) {
             {n_tokens_, run.n_tokens, run.first_pos, pass_pages_.size(), run.banned_blocks});
         for (size_t pos = run.first_pos; pos < run.first_pos + run.n_tokens; ++pos) {
             row_places_.push_back({pos, pass_pages_.size() + pos / kernels::kPageTokens});
+            BV_CHECK(pages_[run.pages[pos / kernels::kPageTokens]].stored == nullptr);
         }
         n_tokens_ += run.n_tokens;
         pass_pages_.insert(pass_pages_.end(), run.pages.begin(), run.pages.end());
     }
     BV_CHECK(n_tokens_ > 0 && n_tokens_ <= shape_.max_tokens);
+    stored_places_.clear();
+    for (size_t i = 0; i < pass_pages_.size(); ++i) {
+        if (pages_[pass_pages_[i]].stored != nullptr) {
+            stored_places_.push_back(i);
+        }
+    }
     k_pages_.resize(pass_pages_.size());
     v_pages_.resize(pass_pages_.size());
     index_pages_.resize(pass_pages_.size());

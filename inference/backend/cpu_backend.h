@@ -40,9 +40,15 @@ class CpuBackend final : public Backend {
     Result<std::unique_ptr<DeviceBuffer>> addBuffer(size_t n_tokens, size_t width) override;
 
     Result<PageId> allocatePage() override;
+    PageId addStoredPage(std::shared_ptr<StoredPages> pages, size_t index) override;
     void freePage(PageId page) override;
-    void copyPage(PageId from, PageId to, size_t n_tokens) override;
-    [[nodiscard]] size_t pageBytes() const override;
+    Result<void> copyPage(PageId from, PageId to, size_t n_tokens) override;
+    Result<std::span<const std::byte>> readPage(PageId page, PagePart part, size_t layer) override;
+    [[nodiscard]] bool isDamaged(PageId page) const override;
+
+    [[nodiscard]] const PageShape& pageShape() const override { return page_shape_; }
+
+    [[nodiscard]] size_t pageBytes() const override { return page_bytes_; }
 
     void beginPass(std::span<const PassRun> runs) override;
     void embed(const DeviceLinear& table,
@@ -79,6 +85,13 @@ class CpuBackend final : public Backend {
     static constexpr size_t kMaxActivationTypes = 4;
     /// Ranges of keys of one attention step.
     static constexpr size_t kMaxSplits = 16;
+
+    /// A page of the cache: memory of our own, or a place in a file; free with neither.
+    struct Page {
+        AlignedBuffer<std::byte> memory;
+        std::shared_ptr<StoredPages> stored;  // shared with the other pages of the file
+        size_t index = 0;                     ///< in `stored`
+    };
 
     /// A run of the pass.
     struct Run {
@@ -200,8 +213,15 @@ class CpuBackend final : public Backend {
     void addSpans(const AttendStep& step, const Run& run);
     void mergeSpans();
     [[nodiscard]] int32_t* blocksOf(size_t layer, size_t row);
-    [[nodiscard]] size_t pageOffset(size_t layer, bool values) const;
-    [[nodiscard]] size_t indexOffset(size_t layer) const;
+
+    void placePages();
+    PageId addPage(Page page);
+    [[nodiscard]] size_t partOffset(PagePart part, size_t layer) const;
+    [[nodiscard]] const std::byte* partOf(const Page& page, PagePart part, size_t layer) const;
+    void findPages(const AttendStep& step);
+    void checkIndexKeys(size_t layer);
+    void checkKeysAndValues(const AttendStep& step);
+    void checkStored(PagePart part, size_t layer, std::span<const size_t> places);
 
     void route(const ExpertsStep& step, const CpuExperts& experts);
     void groupByExpert(const ExpertsStep& step, const CpuExperts& experts);
@@ -227,7 +247,10 @@ class CpuBackend final : public Backend {
     uint64_t mapped_bytes_ = 0;
     uint64_t scratch_bytes_ = 0;
 
-    std::vector<AlignedBuffer<std::byte>> pages_;  ///< by PageId; empty: free
+    PageShape page_shape_;
+    size_t page_bytes_ = 0;
+    std::vector<size_t> part_offsets_;  ///< in a page of our own, of (layer, part)
+    std::vector<Page> pages_;           ///< by PageId
     std::vector<PageId> free_pages_;
 
     // The pass.
@@ -235,8 +258,10 @@ class CpuBackend final : public Backend {
     size_t n_tokens_ = 0;
     std::vector<Run> runs_;
     std::vector<RowPlace> row_places_;
-    std::vector<PageId> pass_pages_;    ///< of all runs
-    std::vector<const void*> k_pages_;  ///< of one layer, in the order of pass_pages_
+    std::vector<PageId> pass_pages_;     ///< of all runs
+    std::vector<size_t> stored_places_;  ///< of pages in files, in pass_pages_
+    std::vector<uint8_t> is_attended_;   ///< by place in pass_pages_, of one layer
+    std::vector<const void*> k_pages_;   ///< of one layer, in the order of pass_pages_
     std::vector<const void*> v_pages_;
     std::vector<const void*> index_pages_;
     std::vector<kernels::Attend> spans_;    ///< tokens of one run whose keys are split alike

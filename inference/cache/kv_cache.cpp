@@ -2,6 +2,7 @@
 #include "inference/cache/kv_cache.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "kernels/base/check.h"
 
@@ -28,6 +29,9 @@ KvCache::KvCache(Backend& backend, size_t budget_bytes)
 
 KvCache::~KvCache() {
     for (const auto& [page, count] : counts_) {
+        backend_.freePage(page);
+    }
+    for (const PageId page : dropped_) {
         backend_.freePage(page);
     }
 }
@@ -87,7 +91,8 @@ KvCache::Prefix KvCache::longestPrefix(const Sequence& own,
     }
     const std::span<const TokenId> reusable = prompt.first(prompt.size() - 1);
     const auto common = [&](const Sequence& sequence) {
-        const size_t n_tokens = commonPrefix(sequence.tokens, reusable);
+        const size_t n_tokens =
+            std::min(commonPrefix(sequence.tokens, reusable), usableTokens(sequence));
         return sequence.ban == ban ? n_tokens : std::min({n_tokens, sequence.ban.begin, ban.begin});
     };
     Prefix best = {&own, common(own)};
@@ -102,14 +107,7 @@ KvCache::Prefix KvCache::longestPrefix(const Sequence& own,
 
 Result<size_t> KvCache::begin(SequenceId id, std::span<const TokenId> prompt, const BlockBan& ban) {
     const std::lock_guard lock(mutex_);
-    const auto found = sequences_.find(id);
-    if (found == sequences_.end()) {
-        return fail(ErrorCode::NotFound, "there is no sequence {}", id);
-    }
-    Sequence& sequence = found->second;
-    if (sequence.in_use) {
-        return fail(ErrorCode::InvalidArgument, "sequence {} is already generating", id);
-    }
+    Sequence& sequence = *BV_TRY(takeIntoUse(id));
     const Prefix prefix = longestPrefix(sequence, prompt, ban);
     if (prefix.holder == &sequence) {
         truncate(sequence, prefix.n_tokens);
@@ -118,22 +116,39 @@ Result<size_t> KvCache::begin(SequenceId id, std::span<const TokenId> prompt, co
         share(sequence, *prefix.holder, prefix.n_tokens);
     }
     sequence.ban = ban;
+    return prefix.n_tokens;
+}
+
+Result<KvCache::Sequence*> KvCache::takeIntoUse(SequenceId id) {
+    const auto found = sequences_.find(id);
+    if (found == sequences_.end()) {
+        return fail(ErrorCode::NotFound, "there is no sequence {}", id);
+    }
+    Sequence& sequence = found->second;
+    if (sequence.in_use) {
+        return fail(ErrorCode::InvalidArgument, "sequence {} is already generating", id);
+    }
     sequence.in_use = true;
     sequence.last_used = ++clock_;
-    return prefix.n_tokens;
+    return &sequence;
 }
 
 Result<std::span<const PageId>> KvCache::prepare(SequenceId id, size_t n_new) {
     const std::lock_guard lock(mutex_);
     Sequence& sequence = sequences_.at(id);
     BV_CHECK(sequence.in_use && n_new > 0);
+    releaseDropped();
     const size_t n_tokens = sequence.tokens.size();
     const size_t n_in_last = n_tokens % kPageTokens;
     if (n_in_last != 0) {
         PageId& last = sequence.pages[n_tokens / kPageTokens];
-        if (counts_.at(last) > 1) {
+        if (counts_.at(last) > 1 || stored_.contains(last)) {
             const PageId copy = BV_TRY(takePage());
-            backend_.copyPage(last, copy, n_in_last);
+            Result<void> copied = backend_.copyPage(last, copy, n_in_last);
+            if (!copied.has_value()) {
+                drop(copy);
+                return tl::unexpected<Error>(std::move(copied).error());
+            }
             drop(last);
             last = copy;
         }
@@ -163,7 +178,75 @@ void KvCache::end(SequenceId id) {
         return;
     }
     // Pages that were made ready and not written.
-    truncate(found->second, found->second.tokens.size());
+    truncate(found->second, usableTokens(found->second));
+}
+
+SequenceId KvCache::adopt(const std::shared_ptr<SnapshotFile>& snapshot) {
+    const std::lock_guard lock(mutex_);
+    Sequence sequence;
+    sequence.tokens = snapshot->tokens();
+    sequence.ban = snapshot->ban();
+    for (size_t i = 0; i < snapshot->pageCount(); ++i) {
+        const PageId page = backend_.addStoredPage(snapshot, i);
+        sequence.pages.push_back(page);
+        counts_[page] = 1;
+        stored_.insert(page);
+    }
+    sequence.last_used = ++clock_;
+    std::erase_if(snapshots_, [](const auto& other) { return other.expired(); });
+    snapshots_.push_back(snapshot);
+    const SequenceId id = next_id_++;
+    sequences_.emplace(id, std::move(sequence));
+    return id;
+}
+
+Result<SnapshotContent> KvCache::hold(SequenceId id) {
+    const std::lock_guard lock(mutex_);
+    const Sequence& sequence = *BV_TRY(takeIntoUse(id));
+    return SnapshotContent{sequence.tokens, sequence.ban, sequence.pages};
+}
+
+Result<void> KvCache::checkStored() {
+    const std::lock_guard lock(mutex_);
+    releaseDropped();  // a file that nobody lists any more is not in use
+    for (const auto& snapshot : snapshots_) {
+        if (const std::shared_ptr<SnapshotFile> file = snapshot.lock()) {
+            BV_TRY(file->checkWhole());
+        }
+    }
+    return {};
+}
+
+bool KvCache::forgetDamaged() {
+    const std::lock_guard lock(mutex_);
+    const size_t n_before = damaged_.size();
+    std::copy_if(stored_.begin(), stored_.end(), std::inserter(damaged_, damaged_.end()),
+                 [&](PageId page) { return backend_.isDamaged(page); });
+    if (damaged_.size() == n_before) {
+        return false;
+    }
+    for (auto& [id, sequence] : sequences_) {
+        if (!sequence.in_use) {
+            truncate(sequence, usableTokens(sequence));
+        }
+    }
+    return true;
+}
+
+/// Those before its first damaged page.
+size_t KvCache::usableTokens(const Sequence& sequence) const {
+    if (damaged_.empty()) {
+        return sequence.tokens.size();
+    }
+    const auto damaged = std::find_if(sequence.pages.begin(), sequence.pages.end(),
+                                      [&](PageId page) { return damaged_.contains(page); });
+    const auto n_whole = static_cast<size_t>(damaged - sequence.pages.begin());
+    return std::min(sequence.tokens.size(), n_whole * kPageTokens);
+}
+
+bool KvCache::ownsMemory(const Sequence& sequence) const {
+    return std::any_of(sequence.pages.begin(), sequence.pages.end(),
+                       [&](PageId page) { return !stored_.contains(page); });
 }
 
 /// Forgets the tokens from n_tokens on. A partly filled last page stays: its first entries are
@@ -190,7 +273,14 @@ void KvCache::share(Sequence& sequence, const Sequence& source, size_t n_tokens)
 void KvCache::drop(PageId page) {
     uint32_t& count = counts_.at(page);
     BV_CHECK(count > 0);
-    if (--count == 0) {
+    if (--count > 0) {
+        return;
+    }
+    if (stored_.erase(page) > 0) {
+        damaged_.erase(page);
+        counts_.erase(page);
+        dropped_.push_back(page);
+    } else {
         free_.push_back(page);
     }
 }
@@ -220,11 +310,11 @@ Result<PageId> KvCache::takePage() {
     return page;
 }
 
-/// Empties the sequence that is idle longest; false where none holds a page.
+/// Empties the sequence that is idle longest; false where none holds a page in memory.
 bool KvCache::evictOne() {
     Sequence* oldest = nullptr;
     for (auto& [id, sequence] : sequences_) {
-        if (!sequence.in_use && !sequence.pages.empty() &&
+        if (!sequence.in_use && ownsMemory(sequence) &&
             (oldest == nullptr || sequence.last_used < oldest->last_used)) {
             oldest = &sequence;
         }
@@ -243,6 +333,14 @@ void KvCache::releaseFree() {
         counts_.erase(page);
     }
     free_.clear();
+    releaseDropped();
+}
+
+void KvCache::releaseDropped() {
+    for (const PageId page : dropped_) {
+        backend_.freePage(page);
+    }
+    dropped_.clear();
 }
 
 Engine::CacheUse KvCache::use() const {
@@ -252,10 +350,39 @@ Engine::CacheUse KvCache::use() const {
     use.budget_bytes = budget_bytes_;
     use.n_sequences = sequences_.size();
     use.n_pages = pageCount() - free_.size();
+    use.n_stored_pages = stored_.size();
     for (const auto& [page, count] : counts_) {
         use.n_shared_pages += count > 1 ? 1 : 0;
     }
     return use;
+}
+
+std::vector<Engine::SequenceUse> KvCache::sequences() const {
+    const std::lock_guard lock(mutex_);
+    std::vector<std::pair<uint64_t, Engine::SequenceUse>> uses;
+    for (const auto& [id, sequence] : sequences_) {
+        Engine::SequenceUse use;
+        use.sequence = id;
+        use.n_tokens = sequence.tokens.size();
+        use.n_pages = sequence.pages.size();
+        use.is_in_use = sequence.in_use;
+        for (const PageId page : sequence.pages) {
+            const bool is_shared = counts_.at(page) > 1;
+            const bool is_stored = stored_.contains(page);
+            use.n_shared_pages += is_shared ? 1 : 0;
+            use.n_stored_pages += is_stored ? 1 : 0;
+            use.bytes += is_stored ? 0 : backend_.pageBytes();
+            use.own_bytes += is_stored || is_shared ? 0 : backend_.pageBytes();
+        }
+        uses.emplace_back(sequence.last_used, use);
+    }
+    std::sort(uses.begin(), uses.end(),
+              [](const auto& a, const auto& b) { return a.first > b.first; });
+    std::vector<Engine::SequenceUse> result;
+    for (const auto& [last_used, use] : uses) {
+        result.push_back(use);
+    }
+    return result;
 }
 
 }  // namespace belvedere::inference

@@ -40,6 +40,8 @@ class AdapterSet {
     /// none.
     [[nodiscard]] const ModelTensor* find(const ModelSource& base, std::string_view name) const;
 
+    [[nodiscard]] std::span<const std::unique_ptr<GgufFile>> files() const { return files_; }
+
     /// Low-rank parts of the matrix `name`, in the order of the adapters.
     [[nodiscard]] std::span<const LoraPair> pairsOf(std::string_view name) const;
 

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "inference/backend/cpu_backend.h"
+#include "inference/model/model_digest.h"
 
 namespace belvedere::inference {
 namespace {
@@ -283,6 +284,7 @@ Result<std::unique_ptr<Model>> Model::load(const LoadRequest& request,
     info.memory.cache = cacheBytes(info.memory, info.context_tokens);
     addAttentionNotices(config, indexed, info.notices);
 
+    model->compute_ = options.compute;
     model->kernels_ = &kernelsOf(options);
     model->backend_ = BV_TRY(
         makeBackend(source, model->adapters_, config, options, info.context_tokens, Memory::Held));
@@ -298,6 +300,13 @@ Result<std::unique_ptr<Model>> Model::load(const LoadRequest& request,
     info.n_threads = model->backend_->threadCount();
     report(1.0, "ready");
     return model;
+}
+
+Digest Model::digest() {
+    if (!digest_) {
+        digest_ = modelDigest(*source_, adapters_, config_, compute_);
+    }
+    return *digest_;
 }
 
 Result<void> Model::checkWhole() const {

@@ -6,10 +6,12 @@
 // facts are immutable.
 
 #include <memory>
+#include <optional>
 #include <stop_token>
 #include <string>
 
 #include "inference/backend/backend.h"
+#include "inference/cache/digest.h"
 #include "inference/engine.h"
 #include "inference/model/adapter.h"
 #include "inference/model/decoder.h"
@@ -54,6 +56,10 @@ class Model {
 
     [[nodiscard]] const kernels::KernelTable& kernels() const { return *kernels_; }
 
+    /// Of weights, adapters and settings: what entries of the cache depend on, beside the tokens
+    /// and the types of the cache. The first call reads from all tensors. Engine thread.
+    [[nodiscard]] Digest digest();
+
     /// Errors: Io where a model file shrank while it is in use: the weights that are read in place
     /// are gone.
     [[nodiscard]] Result<void> checkWhole() const;
@@ -65,6 +71,8 @@ class Model {
     AdapterSet adapters_;
     ModelConfig config_;
     ModelInfo info_;
+    Compute compute_ = Compute::Fast;
+    std::optional<Digest> digest_;
     const kernels::KernelTable* kernels_ = nullptr;
     std::unique_ptr<Backend> backend_;
     std::unique_ptr<Decoder> decoder_;  // after backend_: its memory goes first

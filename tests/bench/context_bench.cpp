@@ -68,8 +68,8 @@ class LongSequence {
             }
             constexpr size_t kOriginals = kComputedTokens / kernels::kPageTokens;
             if (pages_.size() >= kOriginals) {
-                model_.backend().copyPage(pages_[pages_.size() % kOriginals], *page,
-                                          kernels::kPageTokens);
+                static_cast<void>(model_.backend().copyPage(pages_[pages_.size() % kOriginals],
+                                                            *page, kernels::kPageTokens));
             }
             pages_.push_back(*page);
         }

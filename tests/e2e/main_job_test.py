@@ -60,6 +60,23 @@ class MainJob(ProgramTest):
         self.assertIn("In the context: 2 of 2 files", text)
         self.assertIn("cache/pages.cpp:1-", text)
 
+    def test_snapshot_serves_the_next_process(self):
+        kept = self.dir / "pages.snapshot"
+        first = self.ask("Where is kPageSize defined?", "--snapshot", kept)
+        self.assertTrue(kept.exists())
+        again = self.ask("Where is kPageSize defined?", "--snapshot", kept)
+        self.assertEqual(text_of(first), text_of(again))
+        usage = of_type(again, "usage")[0]
+        self.assertLess(usage["n_prefilled"], usage["n_prompt"] * 0.1)
+        print(f"from the snapshot: {usage['n_cached']} of {usage['n_prompt']} prompt tokens")
+        with open(kept, "r+b") as file:
+            file.seek(300)
+            file.write(b"?")
+        self.assertEqual(text_of(self.ask("Where is kPageSize defined?", "--snapshot", kept)), text_of(first))
+        notes = self.write("notes.txt", "not to be replaced" * 100)
+        self.assertIn("notes.txt", self.fail_with(2, "ask", "--snapshot", notes, "hello"))
+        self.assertIn("not to be replaced", notes.read_text())
+
     def test_session_is_kept_found_and_deleted(self):
         session = of_type(self.ask("Where is kPageSize defined?"), "turn_started")[0]["session"]
         self.assertIn(session, self.succeed("sessions", "list"))

@@ -129,7 +129,9 @@ class Verify : public ::testing::TestWithParam<Case> {
         std::vector<TokenId> all;
         for (const size_t n : lengths) {
             std::vector<PageId> own = newPages(pages.size() - n_shared);
-            model_->backend().copyPage(pages[n_shared], own.front(), prefix % kernels::kPageTokens);
+            EXPECT_TRUE(model_->backend()
+                            .copyPage(pages[n_shared], own.front(), prefix % kernels::kPageTokens)
+                            .has_value());
             own.insert(own.begin(), pages.begin(), pages.begin() + static_cast<long>(n_shared));
             forks.push_back(std::move(own));
             const auto next = tokens(prefix, n);
