@@ -22,6 +22,7 @@
 
 #include "inference/chat/conversation.h"
 #include "inference/tokenizer/tokenizer.h"
+#include "inference/vision/media.h"
 #include "kernels/base/result.h"
 #include "kernels/formats.h"
 
@@ -43,6 +44,7 @@ struct AdapterFile {
 struct LoadRequest {
     std::string model_path;
     std::vector<AdapterFile> adapters;
+    std::string mmproj_path = {};  ///< the vision tower; empty: inside the model or beside it
 };
 
 struct EngineConfig {
@@ -85,6 +87,7 @@ struct ModelInfo {
     size_t block_tokens = 0;  ///< of a block that MSA layers choose; 0: attention is dense
     uint64_t cache_bytes_per_token = 0;
     MemoryNeed memory;
+    std::string vision;         ///< "mmproj-F16.gguf: 32 layers"; empty: the model reads text only
     std::string chat_template;  ///< "from the model file", "built-in ChatML"
     std::string instruction_set;
     size_t n_threads = 0;

@@ -3,11 +3,14 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
+#include <map>
 
 #include "inference/cache/kv_cache.h"
 #include "inference/format/safetensors.h"
 #include "inference/model/checkpoint_tokenizer.h"
 #include "inference/model/model.h"
+#include "inference/model/placeholders.h"
 #include "inference/pass_recorder.h"
 #include "kernels/cuda/cuda_kernels.h"
 #include "kernels/kernels.h"
@@ -53,10 +56,89 @@ Result<void> appendLogits(Decoder& decoder, size_t n_tokens, std::vector<float>&
     return {};
 }
 
-Result<Logits> runLogits(Model& model,
-                         std::span<const TokenId> ids,
-                         bool observe,
-                         const std::stop_token& stop) {
+/// Embeddings of the images and clips of a prompt, and where they stand in it.
+struct EncodedMedia {
+    std::vector<MediaSpan> spans;
+    std::map<const Media*, std::vector<float>> embeddings;
+    std::vector<OutputTensor> outputs;  ///< tower_images, projected_images, and of video
+};
+
+/// Runs the tower over those of one kind, in their order.
+Result<void> encodeKind(Model& model,
+                        const LogitsRequest& request,
+                        MediaKind kind,
+                        const char* noun,
+                        EncodedMedia& encoded,
+                        const std::stop_token& stop) {
+    const VisionConfig& config = model.tower()->config();
+    std::vector<float> rows;
+    std::vector<float> embeddings;
+    for (const std::shared_ptr<const Media>& media : request.media) {
+        if (media->kind != kind) {
+            continue;
+        }
+        TowerOutput output = BV_TRY(model.tower()->encode(media->frames, TowerRows::Keep, stop));
+        rows.insert(rows.end(), output.rows.begin(), output.rows.end());
+        embeddings.insert(embeddings.end(), output.embeddings.begin(), output.embeddings.end());
+        encoded.embeddings[media.get()] = std::move(output.embeddings);
+    }
+    if (!embeddings.empty()) {
+        const std::vector<size_t> in_tower = {rows.size() / config.dim, config.dim};
+        const std::vector<size_t> projected = {embeddings.size() / config.out_dim, config.out_dim};
+        encoded.outputs.push_back({fmt::format("tower_{}", noun), in_tower, std::move(rows)});
+        encoded.outputs.push_back(
+            {fmt::format("projected_{}", noun), projected, std::move(embeddings)});
+    }
+    return {};
+}
+
+Result<EncodedMedia> encodeMedia(Model& model,
+                                 const LogitsRequest& request,
+                                 const std::stop_token& stop) {
+    EncodedMedia encoded;
+    if (request.media.empty()) {
+        return encoded;
+    }
+    if (model.tower() == nullptr) {
+        return fail(ErrorCode::InvalidArgument,
+                    "{}: the model reads text only: no vision tower in it or beside it (--mmproj "
+                    "FILE)",
+                    request.load.model_path);
+    }
+    // A checkpoint without a tokenizer will do: its config names the ids.
+    const Result<std::unique_ptr<Tokenizer>> tokenizer = loadTokenizer(request.load.model_path);
+    const PlaceholderIds ids =
+        BV_TRY(placeholderIds(model.source(), tokenizer.has_value() ? tokenizer->get() : nullptr));
+    encoded.spans = BV_TRY(findMedia(request.ids, request.media, ids));
+    BV_TRY(encodeKind(model, request, MediaKind::Image, "images", encoded, stop));
+    BV_TRY(encodeKind(model, request, MediaKind::Video, "video", encoded, stop));
+    return encoded;
+}
+
+/// The rows of images among the tokens [begin, begin + n), whose ids become kGivenToken.
+std::vector<GivenRows> takeGiven(const EncodedMedia& media,
+                                 size_t begin,
+                                 std::span<TokenId> tokens,
+                                 size_t dim) {
+    std::vector<GivenRows> given;
+    for (const MediaSpan& span : media.spans) {
+        const size_t first = std::max(span.token_begin, begin);
+        const size_t end = std::min(span.token_begin + span.n_tokens, begin + tokens.size());
+        if (first >= end) {
+            continue;
+        }
+        const std::vector<float>& rows = media.embeddings.at(span.media.get());
+        const size_t row = span.first_row + first - span.token_begin;
+        given.push_back({first - begin, std::span(rows).subspan(row * dim, (end - first) * dim)});
+        std::fill(tokens.begin() + static_cast<std::ptrdiff_t>(first - begin),
+                  tokens.begin() + static_cast<std::ptrdiff_t>(end - begin), kGivenToken);
+    }
+    return given;
+}
+
+Result<Logits> runLogits(Model& model, const LogitsRequest& request, const std::stop_token& stop) {
+    EncodedMedia media = BV_TRY(encodeMedia(model, request, stop));
+    const std::span<const TokenId> ids(request.ids);
     Logits logits;
     PassRecorder recorder(model.config(), ids.size());
     logits.n_tokens = ids.size();
@@ -67,16 +149,19 @@ Result<Logits> runLogits(Model& model,
     BV_TRY(cache.begin(sequence, ids));
     const size_t chunk = model.decoder().maxTokens();
     for (size_t begin = 0; begin < ids.size(); begin += chunk) {
-        const std::span<const TokenId> tokens =
-            ids.subspan(begin, std::min(chunk, ids.size() - begin));
+        const auto piece = ids.subspan(begin, std::min(chunk, ids.size() - begin));
+        std::vector<TokenId> tokens(piece.begin(), piece.end());
+        const std::vector<GivenRows> given = takeGiven(media, begin, tokens, model.config().dim);
         const std::span<const PageId> pages = BV_TRY(cache.prepare(sequence, tokens.size()));
-        BV_TRY(model.decoder().forward(tokens, begin, pages, stop, observe ? &recorder : nullptr));
+        BV_TRY(model.decoder().forward(tokens, begin, pages, stop,
+                                       request.observe ? &recorder : nullptr, given));
         cache.commit(sequence, tokens);
         BV_TRY(appendLogits(model.decoder(), tokens.size(), logits.values));
     }
-    if (observe) {
+    if (request.observe) {
         logits.observed = recorder.take();
     }
+    std::move(media.outputs.begin(), media.outputs.end(), std::back_inserter(logits.observed));
     return logits;
 }
 
@@ -103,6 +188,9 @@ Result<ModelInfo> inspectModel(const std::string& path) {
     const ModelConfig config = BV_TRY(source->config({}));
     BV_TRY(checkTensors(*source, AdapterSet(), config));
     ModelInfo info = describeSource(*source);
+    const std::optional<VisionSource> vision =
+        BV_TRY(findVision(*source, config, "", info.notices));
+    info.vision = vision ? visionText(*vision, *source) : std::string();
     info.context_tokens = config.context_tokens;
     info.trained_context_tokens = config.context_tokens;
     info.vocab_size = config.vocab_size;
@@ -110,8 +198,8 @@ Result<ModelInfo> inspectModel(const std::string& path) {
     addAttentionNotices(config, config.msaLayers(), info.notices);
     info.cache_bytes_per_token =
         cacheBytesPerToken(config, {EngineConfig().cache_type, EngineConfig().index_cache_type});
-    info.memory =
-        BV_TRY(measureMemory(*source, AdapterSet(), config, ModelOptions(), config.context_tokens));
+    info.memory = BV_TRY(measureMemory(*source, AdapterSet(), config, vision ? &*vision : nullptr,
+                                       ModelOptions(), config.context_tokens));
     info.memory.cache = config.context_tokens / kernels::kPageTokens * info.memory.page_bytes;
     return info;
 }
@@ -122,10 +210,11 @@ Result<Logits> computeLogits(const LogitsRequest& request, std::stop_token stop)
     options.attention = request.attention;
     options.n_threads = request.n_threads;
     options.max_pass_tokens = request.chunk > 0 ? request.chunk : kDefaultChunk;
+    options.kernels = request.kernels;
     const std::unique_ptr<Model> model = BV_TRY(Model::load(request.load, options, nullptr, stop));
     BV_TRY(checkIds(request, model->info()));
     model->backend().setBusy(true);
-    Result<Logits> logits = runLogits(*model, request.ids, request.observe, stop);
+    Result<Logits> logits = runLogits(*model, request, stop);
     model->backend().setBusy(false);
     return logits;
 }

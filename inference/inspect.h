@@ -11,7 +11,9 @@
 
 #include "inference/engine.h"
 #include "inference/format/output_tensor.h"
+#include "inference/vision/media.h"
 #include "kernels/base/result.h"
+#include "kernels/kernels.h"
 
 namespace belvedere::inference {
 
@@ -32,12 +34,18 @@ struct LogitsRequest {
     size_t chunk = 0;      ///< tokens a forward pass; 0: the engine's own
     size_t n_threads = 0;  ///< 0: one per core
     bool observe = false;  ///< also what the layers compute: slower
+    /// Images and clips in the order of the prompt; `ids` hold a placeholder for each of their
+    /// tokens.
+    std::vector<std::shared_ptr<const Media>> media = {};
+    const kernels::KernelTable* kernels = nullptr;  ///< nullptr: kernels::active()
 };
 
 struct Logits {
     size_t n_tokens = 0;
     size_t vocab_size = 0;
     std::vector<float> values;  ///< [n_tokens, vocab_size]
+    /// Of images tower_images [n_patches, tower's dim], the rows after its last layer, and
+    /// projected_images [n_tokens, dim], the embeddings; of clips tower_video and projected_video.
     /// Where `observe`: hidden [n_layers + 1, n_tokens, dim]; of MSA layers selected_blocks
     /// [layers, groups, n_tokens, top_k]; of layers with experts expert_ids and expert_weights
     /// [layers, n_tokens, n_used].
@@ -45,7 +53,7 @@ struct Logits {
 };
 
 /// Errors: those of Engine::load; InvalidArgument where an id is outside the vocabulary or the ids
-/// exceed the window.
+/// exceed the window, the model takes no images, or the placeholders do not fit the images.
 [[nodiscard]] Result<Logits> computeLogits(const LogitsRequest& request, std::stop_token stop);
 
 /// Writes `logits` and what was observed as a safetensors file, through a temporary file and a

@@ -71,10 +71,24 @@ Result<void> addAdapter(Arguments& arguments,
     return {};
 }
 
+Setter media(inference::MediaKind kind) {
+    return [kind](Arguments& arguments, const std::string& name,
+                  const std::string& value) -> Result<void> {
+        if (value.empty()) {
+            return fail(ErrorCode::InvalidArgument, "{}: the value is empty", name);
+        }
+        arguments.media.push_back({kind, value});
+        return {};
+    };
+}
+
 const std::map<std::string, Setter>& valueOptions() {
     static const std::map<std::string, Setter> kOptions = {
         {"--model", text(&Arguments::model)},
         {"--adapter", addAdapter},
+        {"--mmproj", text(&Arguments::mmproj)},
+        {"--image", media(inference::MediaKind::Image)},
+        {"--video", media(inference::MediaKind::Video)},
         {"--repo", text(&Arguments::repository)},
         {"--session", text(&Arguments::session)},
         {"--snapshot", text(&Arguments::snapshot)},

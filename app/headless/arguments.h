@@ -13,11 +13,19 @@
 
 namespace belvedere::app {
 
+/// A file, or for a video a folder of its frames.
+struct MediaArgument {
+    inference::MediaKind kind = inference::MediaKind::Image;
+    std::string path;
+};
+
 struct Arguments {
     std::string command;                            ///< "" where none was named
     std::vector<std::string> positional;            ///< what follows the command and is no option
     std::string model;                              ///< --model FILE
     std::vector<inference::AdapterFile> adapters;   ///< --adapter FILE[:scale], repeated
+    std::string mmproj;                             ///< --mmproj FILE
+    std::vector<MediaArgument> media;               ///< --image, --video, repeated, in their order
     std::string repository;                         ///< --repo PATH
     std::string session;                            ///< --session ID
     std::string snapshot;                           ///< --snapshot FILE

@@ -37,10 +37,14 @@ constexpr const char* kHelp =
   belvedere tokens --model FILE [--plain]                           text on standard input to ids
   belvedere render (--template FILE | --model FILE) --input FILE    a chat template, exactly
   belvedere logits --model FILE --input IDS.json --output FILE.safetensors [--compute exact|fast] [--chunk N] [--all]
+                   [--image FILE]... [--video FOLDER]...              ids hold a placeholder for each token of these
 
 options:
   --model FILE            a GGUF file, or a folder with config.json and safetensors; without it the config's model,
                           else the default one
+  --mmproj FILE           the vision tower of a GGUF; without it the one with "mmproj" in its name beside the model
+  --image FILE            an image; may be repeated, as --video
+  --video FOLDER          a clip: the images of a folder, by name
   --adapter FILE[:scale]  a LoRA adapter in GGUF; may be repeated
   --repo PATH             the folder that questions are about
   --session ID            go on in a session

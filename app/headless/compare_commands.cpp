@@ -34,6 +34,18 @@ Result<std::vector<inference::TokenId>> readIds(const std::string& path) {
     return ids;
 }
 
+Result<std::vector<std::shared_ptr<const inference::Media>>> readMedia(
+    const std::vector<MediaArgument>& files) {
+    std::vector<std::shared_ptr<const inference::Media>> media;
+    for (const MediaArgument& file : files) {
+        media.push_back(std::make_shared<const inference::Media>(
+            file.kind == inference::MediaKind::Image
+                ? BV_TRY(inference::readStill(file.path))
+                : BV_TRY(inference::readFrameFolder(file.path))));
+    }
+    return media;
+}
+
 }  // namespace
 
 Result<void> runTokens(const Arguments& arguments, std::stop_token /*stop*/) {
@@ -71,13 +83,14 @@ Result<void> runLogits(const Arguments& arguments, std::stop_token stop) {
     BV_TRY(require(arguments.input, "--input FILE"));
     BV_TRY(require(arguments.output, "--output FILE"));
     inference::LogitsRequest request;
-    request.load = {arguments.model, arguments.adapters};
+    request.load = {arguments.model, arguments.adapters, arguments.mmproj};
     request.ids = BV_TRY(readIds(arguments.input));
     request.compute = arguments.compute.value_or(inference::Compute::Exact);
     request.attention = arguments.attention.value_or(inference::Attention::Msa);
     request.chunk = arguments.chunk.value_or(0);
     request.n_threads = arguments.n_threads.value_or(0);
     request.observe = arguments.all;
+    request.media = BV_TRY(readMedia(arguments.media));
     return inference::writeLogits(arguments.output,
                                   BV_TRY(inference::computeLogits(request, stop)));
 }

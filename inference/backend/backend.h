@@ -340,6 +340,7 @@ class Backend {
     // Outside a pass; max_tokens does not limit their rows.
     virtual void normalize(const NormalizeStep& step) = 0;
     virtual void attendSegment(const SegmentStep& step) = 0;
+    // Inside and outside.
     /// Whole rows of a buffer from first_row on.
     virtual void write(std::span<const float> rows, size_t first_row, DeviceBuffer& buffer) = 0;
     /// Waits for everything submitted. Errors: Internal with what the device reports; OutOfMemory

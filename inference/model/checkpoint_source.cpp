@@ -123,6 +123,21 @@ Result<std::optional<VisionConfig>> CheckpointSource::visionConfig() const {
     return std::optional(BV_TRY(visionConfigFromJson(configJson())));
 }
 
+Result<PlaceholderIds> CheckpointSource::placeholders() const {
+    const ConfigJson config = configJson();
+    // Published, and as transformers saves it.
+    const auto read = [&](const char* published,
+                          const char* saved) -> Result<std::optional<TokenId>> {
+        const char* key = config.has(published) ? published : saved;
+        const auto id = BV_TRY(config.findUint(key, config_.model.vocab_size - 1));
+        return id ? std::optional(static_cast<TokenId>(*id)) : std::nullopt;
+    };
+    PlaceholderIds ids;
+    ids.image = BV_TRY(read("image_token_index", "image_token_id"));
+    ids.video = BV_TRY(read("video_token_index", "video_token_id"));
+    return ids;
+}
+
 const ModelTensor* CheckpointSource::find(std::string_view name) const {
     const auto found = std::lower_bound(
         tensors_.begin(), tensors_.end(), name,

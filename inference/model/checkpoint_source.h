@@ -39,6 +39,8 @@ class CheckpointSource : public ModelSource {
 
     [[nodiscard]] Result<std::optional<VisionConfig>> visionConfig() const override;
 
+    [[nodiscard]] Result<PlaceholderIds> placeholders() const override;
+
     [[nodiscard]] std::span<const ModelTensor> tensors() const override { return tensors_; }
 
     [[nodiscard]] const ModelTensor* find(std::string_view name) const override;

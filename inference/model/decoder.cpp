@@ -91,10 +91,14 @@ Result<void> Decoder::makeBuffers() {
 Result<void> Decoder::forward(std::span<const int32_t> tokens,
                               std::span<const PassRun> runs,
                               const std::stop_token& stop,
-                              PassObserver* observer) {
+                              PassObserver* observer,
+                              std::span<const GivenRows> given) {
     BV_CHECK(!tokens.empty() && tokens.size() <= max_tokens_);
     backend_.beginPass(runs);
     backend_.embed(*weights_.embedding, tokens, *hidden_);
+    for (const GivenRows& rows : given) {
+        backend_.write(rows.values, rows.first_row, *hidden_);
+    }
     for (size_t i = 0; i < weights_.layers.size(); ++i) {
         if (observer != nullptr) {
             BV_TRY(backend_.await());

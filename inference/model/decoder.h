@@ -24,6 +24,15 @@ struct CacheTypes {
     kernels::CacheType index = kernels::CacheType::BF16;
 };
 
+/// In place of the id of a row whose embedding is given; any id below 0 does.
+inline constexpr int32_t kGivenToken = -1;
+
+/// Rows of a pass whose embeddings are given: those of images.
+struct GivenRows {
+    size_t first_row = 0;
+    std::span<const float> values;  ///< [n_rows, dim]
+};
+
 /// Sees what a pass computes, for comparisons with a reference; each call waits for the backend, so
 /// a pass that is observed is slower. Called on the thread of forward().
 class PassObserver {
@@ -58,21 +67,24 @@ class Decoder {
 
     /// Runs all layers over the tokens of `runs`, one run behind the other; the pages of each hold
     /// everything before it. Requires: 0 < tokens.size() <= max_tokens, as many as the runs have;
-    /// ids inside the vocabulary. Errors: Cancelled between two steps: the entries of these
-    /// positions are then undefined. Internal from the device.
+    /// ids inside the vocabulary, or below 0 where the row is one of `given`. Errors: Cancelled
+    /// between two steps: the entries of these positions are then undefined. Internal from the
+    /// device.
     [[nodiscard]] Result<void> forward(std::span<const int32_t> tokens,
                                        std::span<const PassRun> runs,
                                        const std::stop_token& stop,
-                                       PassObserver* observer = nullptr);
+                                       PassObserver* observer = nullptr,
+                                       std::span<const GivenRows> given = {});
 
     /// One run, at first_pos, first_pos + 1, ...
     [[nodiscard]] Result<void> forward(std::span<const int32_t> tokens,
                                        size_t first_pos,
                                        std::span<const PageId> pages,
                                        const std::stop_token& stop,
-                                       PassObserver* observer = nullptr) {
+                                       PassObserver* observer = nullptr,
+                                       std::span<const GivenRows> given = {}) {
         const PassRun run = {tokens.size(), first_pos, pages};
-        return forward(tokens, std::span(&run, 1), stop, observer);
+        return forward(tokens, std::span(&run, 1), stop, observer, given);
     }
 
     /// Blocks that an MSA layer chose in the last pass, after logits(): [n_tokens, n_heads, top_k].

@@ -26,6 +26,9 @@ class GgufSource : public ModelSource {
     /// Of an mmproj file.
     [[nodiscard]] Result<std::optional<VisionConfig>> visionConfig() const override;
 
+    /// None: their texts in the vocabulary tell.
+    [[nodiscard]] Result<PlaceholderIds> placeholders() const override { return PlaceholderIds(); }
+
     [[nodiscard]] std::span<const ModelTensor> tensors() const override { return file_.tensors(); }
 
     [[nodiscard]] const ModelTensor* find(std::string_view name) const override {

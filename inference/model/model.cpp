@@ -108,6 +108,7 @@ enum class Memory { Held, Measured };
 Result<std::unique_ptr<CpuBackend>> makeBackend(const ModelSource& source,
                                                 const AdapterSet& adapters,
                                                 const ModelConfig& config,
+                                                const VisionSource* vision,
                                                 const ModelOptions& options,
                                                 size_t context_tokens,
                                                 Memory memory) {
@@ -115,6 +116,9 @@ Result<std::unique_ptr<CpuBackend>> makeBackend(const ModelSource& source,
     BackendShape shape = Decoder::backendShape(config, divisors, cacheTypes(options),
                                                context_tokens, passTokens(options, context_tokens));
     shape.expert_budget_bytes = options.expert_budget_bytes;
+    if (vision != nullptr) {
+        shape.step_width = std::max(shape.step_width, vision->config.dim);
+    }
     shape.is_measured = memory == Memory::Measured;
     const size_t n_threads =
         options.n_threads > 0 ? options.n_threads : std::max<size_t>(1, kernels::cpuInfo().n_cores);
@@ -206,19 +210,28 @@ uint64_t cacheBytesPerToken(const ModelConfig& config, const CacheTypes& types) 
 Result<MemoryNeed> measureMemory(const ModelSource& source,
                                  const AdapterSet& adapters,
                                  const ModelConfig& config,
+                                 const VisionSource* vision,
                                  const ModelOptions& options,
                                  size_t context_tokens) {
-    const std::unique_ptr<CpuBackend> backend =
-        BV_TRY(makeBackend(source, adapters, config, options, context_tokens, Memory::Measured));
+    const std::unique_ptr<CpuBackend> backend = BV_TRY(
+        makeBackend(source, adapters, config, vision, options, context_tokens, Memory::Measured));
     ModelWeights weights = BV_TRY(loadWeights(source, adapters, config, *backend, nullptr, {}));
     BV_TRY(
         Decoder::create(config, std::move(weights), *backend, passTokens(options, context_tokens)));
+    if (vision != nullptr) {
+        BV_TRY(loadVisionWeights(vision->in(source), vision->config, *backend));
+    }
     MemoryNeed need;
     need.weights = backend->residentBytes();
     need.mapped = backend->mappedBytes();
     need.scratch = backend->scratchBytes();
     need.page_bytes = backend->pageBytes();
     return need;
+}
+
+std::string visionText(const VisionSource& vision, const ModelSource& text) {
+    const std::filesystem::path path(vision.in(text).name());
+    return fmt::format("{}: {} layers", path.filename().string(), vision.config.n_layers);
 }
 
 ModelInfo describeSource(const ModelSource& source) {
@@ -269,6 +282,12 @@ Result<std::unique_ptr<Model>> Model::load(const LoadRequest& request,
 
     ModelInfo& info = model->info_;
     info = describeSource(source);
+    model->vision_ = BV_TRY(findVision(source, config, request.mmproj_path, info.notices));
+    const VisionSource* vision = model->vision_ ? &*model->vision_ : nullptr;
+    if (vision != nullptr) {
+        info.vision = visionText(*vision, source);
+        info.file_bytes += vision->file != nullptr ? vision->file->fileBytes() : 0;
+    }
     info.adapters = request.adapters;
     info.n_parameters += model->adapters_.parameterCount();
     info.cache_bytes_per_token = cacheBytesPerToken(config, cacheTypes(options));
@@ -277,7 +296,7 @@ Result<std::unique_ptr<Model>> Model::load(const LoadRequest& request,
     info.n_layers = config.n_layers;
     info.block_tokens = config.hasMsa() ? config.msa.block_tokens : 0;
     info.memory = BV_TRY(
-        measureMemory(source, model->adapters_, config, options,
+        measureMemory(source, model->adapters_, config, vision, options,
                       options.context_tokens > 0 ? options.context_tokens : config.context_tokens));
     info.context_tokens =
         BV_TRY(chooseContext(request.model_path, config, info.memory, options, info.notices));
@@ -286,14 +305,22 @@ Result<std::unique_ptr<Model>> Model::load(const LoadRequest& request,
 
     model->compute_ = options.compute;
     model->kernels_ = &kernelsOf(options);
-    model->backend_ = BV_TRY(
-        makeBackend(source, model->adapters_, config, options, info.context_tokens, Memory::Held));
+    model->backend_ = BV_TRY(makeBackend(source, model->adapters_, config, vision, options,
+                                         info.context_tokens, Memory::Held));
     report(0.05, "reading tensors");
     ModelWeights weights = BV_TRY(loadWeights(
         source, model->adapters_, config, *model->backend_,
         [&](double fraction) { report(0.05 + 0.9 * fraction, "reading tensors"); }, stop));
     model->decoder_ = BV_TRY(Decoder::create(config, std::move(weights), *model->backend_,
                                              passTokens(options, info.context_tokens)));
+    if (vision != nullptr) {
+        report(0.95, "reading the vision tower");
+        VisionWeights tower =
+            BV_TRY(loadVisionWeights(vision->in(source), vision->config, *model->backend_));
+        model->tower_ =
+            std::make_unique<VisionTower>(vision->config, std::move(tower), *model->backend_,
+                                          passTokens(options, info.context_tokens));
+    }
     info.resident_bytes = model->backend_->residentBytes();
     addRepackNotice(source, info);
     info.instruction_set = model->backend_->description();
@@ -311,6 +338,9 @@ Digest Model::digest() {
 
 Result<void> Model::checkWhole() const {
     BV_TRY(source_->checkWhole());
+    if (vision_ && vision_->file != nullptr) {
+        BV_TRY(vision_->file->checkWhole());
+    }
     return adapters_.checkWhole();
 }
 

@@ -17,6 +17,8 @@
 #include "inference/model/decoder.h"
 #include "inference/model/model_config.h"
 #include "inference/model/model_source.h"
+#include "inference/model/vision_source.h"
+#include "inference/model/vision_tower.h"
 #include "kernels/kernels.h"
 
 namespace belvedere::inference {
@@ -54,6 +56,9 @@ class Model {
 
     [[nodiscard]] Decoder& decoder() { return *decoder_; }
 
+    /// nullptr: the model reads text only.
+    [[nodiscard]] VisionTower* tower() { return tower_.get(); }
+
     [[nodiscard]] const kernels::KernelTable& kernels() const { return *kernels_; }
 
     /// Of weights, adapters and settings: what entries of the cache depend on, beside the tokens
@@ -70,12 +75,14 @@ class Model {
     std::unique_ptr<ModelSource> source_;
     AdapterSet adapters_;
     ModelConfig config_;
+    std::optional<VisionSource> vision_;
     ModelInfo info_;
     Compute compute_ = Compute::Fast;
     std::optional<Digest> digest_;
     const kernels::KernelTable* kernels_ = nullptr;
     std::unique_ptr<Backend> backend_;
     std::unique_ptr<Decoder> decoder_;  // after backend_: its memory goes first
+    std::unique_ptr<VisionTower> tower_;
 };
 
 /// Facts from the headers alone.
@@ -86,10 +93,16 @@ class Model {
 void addAttentionNotices(const ModelConfig& config,
                          const std::vector<size_t>& indexed,
                          std::vector<std::string>& notices);
+
+/// "mmproj-F16.gguf: 32 layers".
+[[nodiscard]] std::string visionText(const VisionSource& vision, const ModelSource& text);
+
 /// What a model with a window would take, from the shapes of its tensors: no weights are moved.
+/// `vision`: nullptr where there is none.
 [[nodiscard]] Result<MemoryNeed> measureMemory(const ModelSource& source,
                                                const AdapterSet& adapters,
                                                const ModelConfig& config,
+                                               const VisionSource* vision,
                                                const ModelOptions& options,
                                                size_t context_tokens);
 

@@ -19,10 +19,19 @@
 #include "inference/format/model_tensor.h"
 #include "inference/model/model_config.h"
 #include "inference/model/vision_config.h"
+#include "inference/tokenizer/tokenizer.h"
 #include "inference/tokenizer/vocabulary.h"
 #include "kernels/base/result.h"
 
 namespace belvedere::inference {
+
+/// Ids that stand for one token of an image or of a clip each, and those around them.
+struct PlaceholderIds {
+    std::optional<TokenId> image;
+    std::optional<TokenId> video;
+    std::optional<TokenId> begin;
+    std::optional<TokenId> end;
+};
 
 /// A chat template and where it stands, for messages.
 struct TemplateText {
@@ -51,6 +60,9 @@ class ModelSource {
 
     /// Of the image tower among the tensors; nullopt: there is none. Errors: as config().
     [[nodiscard]] virtual Result<std::optional<VisionConfig>> visionConfig() const = 0;
+
+    /// The ids that stand for images and clips, where the config names them. Errors: Corrupt.
+    [[nodiscard]] virtual Result<PlaceholderIds> placeholders() const = 0;
 
     [[nodiscard]] virtual std::span<const ModelTensor> tensors() const = 0;
     /// By GGUF's name; nullptr where there is none.

@@ -3,6 +3,7 @@
 import array
 import json
 import pathlib
+import shutil
 import struct
 import unittest
 
@@ -86,6 +87,28 @@ class Logits(ProgramTest):
                 shape, values = written[name]
                 self.assertEqual(shape, expected[name][0])
                 self.assertLess(max(abs(a - b) for a, b in zip(values, expected[name][1])), 1e-3)
+
+    def test_images_and_a_clip_are_seen_where_their_placeholders_stand(self):
+        folder = DATA / "inference/m3-vl-tiny"
+        expected = read_safetensors(folder / "expected.safetensors")
+        clip = self.dir / "clip"
+        clip.mkdir()
+        for frame in folder.glob("frame*.png"):
+            shutil.copy(frame, clip)
+        out = self.dir / "vision.safetensors"
+        ids = self.write("ids.json", json.dumps(list(expected["input_ids"][1])))
+        arguments = ["logits", "--model", folder / "model-BF16.gguf", "--input", ids, "--output", out,
+                     "--image", folder / "image0.png", "--image", folder / "image1.png"]
+        self.succeed(*arguments, "--video", clip)
+        written = read_safetensors(out)
+        for name in ("logits", "tower_images", "projected_images", "tower_video", "projected_video"):
+            with self.subTest(name):
+                shape, values = written[name]
+                self.assertEqual(shape, expected[name][0])
+                self.assertLess(max(abs(a - b) for a, b in zip(values, expected[name][1])), 1e-3)
+        self.assertIn("take 12 tokens", self.fail_with(2, *arguments[:-2]))
+        broken = self.write("broken.png", "no image")
+        self.assertIn("no PNG", self.fail_with(1, *arguments, "--image", broken))
 
     def test_id_outside_the_vocabulary_is_refused(self):
         folder = DATA / "inference/family-llama-tied"
