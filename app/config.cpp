@@ -157,6 +157,16 @@ void readModel(ObjectReader& root, Config& config) {
     }
 }
 
+void readCacheType(ObjectReader& engine, const std::string& key, kernels::CacheType& type) {
+    std::vector<std::string> names;
+    for (const kernels::CacheTypeInfo& info : kernels::kCacheTypes) {
+        names.emplace_back(info.name);
+    }
+    if (const std::optional<size_t> chosen = engine.choice(key, names)) {
+        type = kernels::kCacheTypes[*chosen].type;
+    }
+}
+
 void readEngine(ObjectReader& root, Config& config) {
     const std::optional<Json> section = root.take("engine");
     if (!section) {
@@ -168,11 +178,8 @@ void readEngine(ObjectReader& root, Config& config) {
     uint64_t budget_mb = config.engine.cache_budget_bytes >> 20;
     engine.integer("cache_budget_mb", budget_mb, 16, uint64_t{1} << 24);
     config.engine.cache_budget_bytes = budget_mb << 20;
-    const kernels::CacheType types[] = {kernels::CacheType::F32, kernels::CacheType::F16,
-                                        kernels::CacheType::BF16};
-    if (const std::optional<size_t> type = engine.choice("cache_type", {"f32", "f16", "bf16"})) {
-        config.engine.cache_type = types[*type];
-    }
+    readCacheType(engine, "cache_type", config.engine.cache_type);
+    readCacheType(engine, "index_cache_type", config.engine.index_cache_type);
     engine.flag("speculative", config.engine.drafts);
     if (const std::optional<size_t> attention = engine.choice("attention", {"msa", "dense"})) {
         config.engine.attention =

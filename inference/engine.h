@@ -86,6 +86,7 @@ struct ModelInfo {
     size_t n_layers = 0;
     size_t block_tokens = 0;  ///< of a block that MSA layers choose; 0: attention is dense
     uint64_t cache_bytes_per_token = 0;
+    std::string cache_types;  ///< "f16, index keys bf16"
     MemoryNeed memory;
     std::string vision;         ///< "mmproj-F16.gguf: 32 layers"; empty: the model reads text only
     std::string chat_template;  ///< "from the model file", "built-in ChatML"

@@ -196,8 +196,9 @@ Result<ModelInfo> inspectModel(const std::string& path) {
     info.vocab_size = config.vocab_size;
     info.n_layers = config.n_layers;
     addAttentionNotices(config, config.msaLayers(), info.notices);
-    info.cache_bytes_per_token =
-        cacheBytesPerToken(config, {EngineConfig().cache_type, EngineConfig().index_cache_type});
+    const CacheTypes types = {EngineConfig().cache_type, EngineConfig().index_cache_type};
+    info.cache_bytes_per_token = cacheBytesPerToken(config, types);
+    info.cache_types = cacheTypesText(config, types);
     info.memory = BV_TRY(measureMemory(*source, AdapterSet(), config, vision ? &*vision : nullptr,
                                        ModelOptions(), config.context_tokens));
     info.memory.cache = config.context_tokens / kernels::kPageTokens * info.memory.page_bytes;

@@ -65,8 +65,13 @@ inline constexpr WeightTypeInfo kWeightTypes[] = {
     return n_cols / info->block_elements * info->block_bytes;
 }
 
-/// Element types a KV cache can hold. The numbers stand in files.
-enum class CacheType : uint32_t { F32, F16, BF16 };
+/// Element types a KV cache can hold. The numbers stand in files. Q8_0: a row of n elements is n
+/// int8, padded to an even number of bytes, then an f16 scale for each kCacheBlock of them; element
+/// i is int8 i times its scale. ggml's type of that name has the same numbers in another order.
+enum class CacheType : uint32_t { F32, F16, BF16, Q8_0 };
+
+/// Elements of a Q8_0 row that share a scale; the last ones may be fewer.
+inline constexpr size_t kCacheBlock = 32;
 
 struct CacheTypeInfo {
     CacheType type;
@@ -77,6 +82,7 @@ inline constexpr CacheTypeInfo kCacheTypes[] = {
     {CacheType::F32, "f32"},
     {CacheType::F16, "f16"},
     {CacheType::BF16, "bf16"},
+    {CacheType::Q8_0, "q8_0"},
 };
 
 /// nullptr where the id is none of ours.
@@ -93,8 +99,16 @@ inline constexpr CacheTypeInfo kCacheTypes[] = {
     return findCacheType(static_cast<uint32_t>(type))->name;
 }
 
-[[nodiscard]] constexpr size_t cacheElementBytes(CacheType type) {
-    return type == CacheType::F32 ? 4 : 2;
+/// Where the scales of a Q8_0 row begin.
+[[nodiscard]] constexpr size_t cacheScalesBegin(size_t n) {
+    return (n + 1) / 2 * 2;
+}
+
+/// Bytes of a row of n elements: one head of one token.
+[[nodiscard]] constexpr size_t cacheRowBytes(CacheType type, size_t n) {
+    return type == CacheType::Q8_0
+               ? cacheScalesBegin(n) + (n + kCacheBlock - 1) / kCacheBlock * sizeof(uint16_t)
+               : n * (type == CacheType::F32 ? 4 : 2);
 }
 
 /// Tokens in one page of the KV cache; also MSA's block (MiniMax-M3: sparse_block_size 128).

@@ -62,9 +62,9 @@ struct MatMulFast {
 /// 0..first_pos + t, or of these only the ones in the blocks chosen for it.
 ///     out[t, h, :] = sum_j softmax_j(scale * q[t, h, :] . k[j, g, :]) v[j, g, :]
 ///     g = h / (n_heads / n_kv_heads)
-/// A page holds kPageTokens positions of one layer: [n_kv_heads, kPageTokens, head_dim] in `type`,
-/// K and V apart. Entries behind the last valid position are never read into a result, whatever
-/// they hold.
+/// A page holds kPageTokens positions of one layer: [n_kv_heads, kPageTokens] rows of head_dim in
+/// `type`, K and V apart. Entries behind the last valid position are never read into a result,
+/// whatever they hold.
 struct Attend {
     CacheType type;
     const float* q;  ///< [n_tokens, n_heads, head_dim], rows q_stride apart
@@ -133,7 +133,7 @@ struct ScoreBlocks {
     const float* q;  ///< [n_tokens, n_heads, head_dim], rows q_stride apart; n_heads: of the index
     size_t q_stride;
     const void* const* key_pages;  ///< [ceil((first_pos + n_tokens) / kPageTokens)] of
-                                   ///< [kPageTokens, head_dim]
+                                   ///< [kPageTokens] rows of head_dim
     float* scores;                 ///< [n_tokens, n_heads, n_blocks]
     size_t n_blocks;               ///< ceil((first_pos + n_tokens) / block_tokens), or more
     size_t n_tokens;
@@ -278,7 +278,9 @@ struct KernelTable {
     /// dst[i] += src[i], n elements.
     void (*add)(float* dst, const float* src, size_t n) noexcept;
 
-    /// dst[i] = src[i] in the cache's element type (round to nearest even), n elements.
+    /// dst[i] = src[i] in the cache's element type (round to nearest even), a row of n elements.
+    /// Q8_0: the scale is the largest magnitude of a block / 127, rounded to f16 (at most its
+    /// largest number), an element is x / scale, NaN -127. Bit-exact on every instruction set.
     void (*to_cache)(CacheType type, const float* src, void* dst, size_t n) noexcept;
 
     /// Query rows of one attention item; item count = ceil(n_tokens / tile) * n_splits *

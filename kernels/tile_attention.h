@@ -44,10 +44,23 @@ struct Count {
     static constexpr size_t kValue = kN;
 };
 
-/// A constant, not a call: a copy of the function, compiled for this instruction set, could be the
-/// one that the linker keeps for every file.
+/// cacheRowBytes, but a copy for this instruction set must not be the one that the linker keeps for
+/// every file.
 template <CacheType kType>
-constexpr size_t kElementBytes = cacheElementBytes(kType);
+inline size_t rowBytes(size_t head_dim) {
+    if constexpr (kType == CacheType::Q8_0) {
+        return (head_dim + 1) / 2 * 2 + (head_dim + kCacheBlock - 1) / kCacheBlock * 2;
+    } else {
+        return head_dim * (kType == CacheType::F32 ? 4 : 2);
+    }
+}
+
+/// The f16 scale of element i of a Q8_0 row, as its bits.
+inline uint16_t scaleBits(const uint8_t* row, size_t i, size_t head_dim) {
+    uint16_t bits;
+    __builtin_memcpy(&bits, row + (head_dim + 1) / 2 * 2 + i / kCacheBlock * 2, 2);
+    return bits;
+}
 
 /// Heads of a KV head, or of the index, up to which few tokens do without the copy.
 constexpr size_t kDirectHeads = 8;
@@ -215,8 +228,8 @@ void attendStepDirect(const Attend& args,
     const size_t group = args.n_heads / args.n_kv_heads;
     const size_t dim = paddedDim(args.head_dim);
     const size_t page = walk.key / kPageTokens;
-    const size_t offset = (item.kv_head * kPageTokens + walk.key % kPageTokens) * args.head_dim *
-                          kElementBytes<kType>;
+    const size_t offset =
+        (item.kv_head * kPageTokens + walk.key % kPageTokens) * rowBytes<kType>(args.head_dim);
     const uint8_t* keys = static_cast<const uint8_t*>(args.k_pages[page]) + offset;
     const uint8_t* values = static_cast<const uint8_t*>(args.v_pages[page]) + offset;
     forDirectRows(begin, end, [&](size_t m, auto rows) {
@@ -260,7 +273,7 @@ void attendItem(const Attend& args, const AttendItem& item) {
     const Scratch s = divide(args.scratch, kWalkTokens * group, paddedDim(args.head_dim));
     beginRows<Tile>(args, item, s);
     const KeyRange keys = keyRange(args, item.split);
-    const size_t vector_bytes = args.head_dim * kElementBytes<kType>;
+    const size_t vector_bytes = rowBytes<kType>(args.head_dim);
     KeyWalk walk(args, item.t_begin, item.n_tokens, item.kv_head, keys.begin, keys.end);
     if (isDirect(args.n_tokens, group)) {
         while (walk.next()) {
@@ -303,6 +316,9 @@ void attendTiles(const Attend& args) {
                 break;
             case CacheType::BF16:
                 attendItem<Tile, CacheType::BF16>(args, item);
+                break;
+            case CacheType::Q8_0:
+                attendItem<Tile, CacheType::Q8_0>(args, item);
                 break;
         }
     }
@@ -371,7 +387,7 @@ template <class Tile, CacheType kType>
 void scoreSpans(const ScoreBlocks& args) {
     const size_t span = args.block_tokens > kPageTokens ? args.block_tokens : kPageTokens;
     const size_t n_positions = args.first_pos + args.n_tokens;
-    const size_t vector_bytes = args.head_dim * kElementBytes<kType>;
+    const size_t vector_bytes = rowBytes<kType>(args.head_dim);
     float* keys = aligned(args.scratch);
     float* p = keys + paddedDim(args.head_dim) * kKeys;
     const size_t end = args.span_end * span < n_positions ? args.span_end * span : n_positions;
@@ -397,6 +413,8 @@ void scoreTiles(const ScoreBlocks& args) {
             return scoreSpans<Tile, CacheType::F16>(args);
         case CacheType::BF16:
             return scoreSpans<Tile, CacheType::BF16>(args);
+        case CacheType::Q8_0:
+            return scoreSpans<Tile, CacheType::Q8_0>(args);
     }
 }
 

@@ -64,6 +64,14 @@ Setter choice(std::optional<T> Arguments::* field, std::vector<std::pair<std::st
     };
 }
 
+Setter cacheType(std::optional<kernels::CacheType> Arguments::* field) {
+    std::vector<std::pair<std::string, kernels::CacheType>> words;
+    for (const kernels::CacheTypeInfo& info : kernels::kCacheTypes) {
+        words.emplace_back(info.name, info.type);
+    }
+    return choice(field, std::move(words));
+}
+
 Result<void> addAdapter(Arguments& arguments,
                         const std::string& /*name*/,
                         const std::string& value) {
@@ -109,6 +117,8 @@ const std::map<std::string, Setter>& valueOptions() {
          choice(&Arguments::compute, {{"exact", Compute::Exact}, {"fast", Compute::Fast}})},
         {"--attention",
          choice(&Arguments::attention, {{"msa", Attention::Msa}, {"dense", Attention::Dense}})},
+        {"--cache-type", cacheType(&Arguments::cache_type)},
+        {"--index-cache-type", cacheType(&Arguments::index_cache_type)},
         {"--speculative", choice(&Arguments::speculative, {{"on", true}, {"off", false}})},
     };
     return kOptions;

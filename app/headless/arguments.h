@@ -44,9 +44,11 @@ struct Arguments {
     std::optional<uint64_t> seed;                   ///< --seed N
     std::optional<inference::Compute> compute;      ///< --compute exact|fast
     std::optional<inference::Attention> attention;  ///< --attention msa|dense
-    std::optional<bool> speculative;                ///< --speculative on|off
-    bool plain = false;                             ///< --plain
-    bool json = false;                              ///< --json
+    std::optional<kernels::CacheType> cache_type;   ///< --cache-type f32|f16|bf16|q8_0
+    std::optional<kernels::CacheType> index_cache_type;  ///< --index-cache-type, likewise
+    std::optional<bool> speculative;                     ///< --speculative on|off
+    bool plain = false;                                  ///< --plain
+    bool json = false;                                   ///< --json
     bool work = false;     ///< --work: the model-tool loop instead of answers from the sources
     bool all = false;      ///< --all: also what the layers computed (logits)
     bool yes = false;      ///< --yes: do not ask before deleting

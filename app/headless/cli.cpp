@@ -54,6 +54,8 @@ options:
   --context N             window in tokens; 0: the model's own
   --threads N             0: one per core
   --attention msa|dense   layers with an MSA index: the blocks it chooses, or everything (msa)
+  --cache-type T, --index-cache-type T
+                          elements of the KV cache (f16) and of MSA's index keys (bf16): f32, f16, bf16, q8_0
   --speculative on|off    guess tokens that repeat earlier ones, confirm several at once; the answer is the same (on)
   --max-tokens N, --temperature T, --seed N
   --work                  let the model use tools (chat, ask); every change asks first

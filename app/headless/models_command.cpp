@@ -39,13 +39,13 @@ Result<void> show(const std::string& path) {
         "{}\n  architecture   {}\n  parameters     {:.1f} M\n  weights        {}\n  file           "
         "{:.1f} MB\n"
         "  layers         {}\n  vocabulary     {}\n  window         {} tokens\n  cache          {} "
-        "bytes a token\n"
+        "bytes a token ({})\n"
         "  memory         {:.1f} MB of weights, {:.1f} MB read in the file, {:.1f} MB to work, "
         "{:.1f} MB of cache for the whole window\n"
         "  chat template  {}\n",
         info.name, info.architecture, static_cast<double>(info.n_parameters) / 1e6,
         info.weight_types, static_cast<double>(info.file_bytes) / 1e6, info.n_layers,
-        info.vocab_size, info.context_tokens, info.cache_bytes_per_token,
+        info.vocab_size, info.context_tokens, info.cache_bytes_per_token, info.cache_types,
         static_cast<double>(info.memory.weights) / 1e6,
         static_cast<double>(info.memory.mapped) / 1e6,
         static_cast<double>(info.memory.scratch) / 1e6,

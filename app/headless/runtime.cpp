@@ -33,6 +33,9 @@ Result<Config> configFor(const Arguments& arguments) {
     config.engine.n_threads = arguments.n_threads.value_or(config.engine.n_threads);
     config.engine.context_tokens = arguments.context_tokens.value_or(config.engine.context_tokens);
     config.engine.attention = arguments.attention.value_or(config.engine.attention);
+    config.engine.cache_type = arguments.cache_type.value_or(config.engine.cache_type);
+    config.engine.index_cache_type =
+        arguments.index_cache_type.value_or(config.engine.index_cache_type);
     config.engine.drafts = arguments.speculative.value_or(config.engine.drafts);
     config.engine.compute = arguments.compute.value_or(config.engine.compute);
     config.agent.source_budget_tokens =

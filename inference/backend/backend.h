@@ -113,8 +113,8 @@ struct PageShape {
     /// One token of a head.
     [[nodiscard]] size_t rowBytes(PagePart part) const {
         return part == PagePart::KeysAndValues
-                   ? head_dim * kernels::cacheElementBytes(cache_type)
-                   : index_head_dim * kernels::cacheElementBytes(index_cache_type);
+                   ? kernels::cacheRowBytes(cache_type, head_dim)
+                   : kernels::cacheRowBytes(index_cache_type, index_head_dim);
     }
 
     /// Of rows [kPageTokens, ...] that stand one behind the other: heads of K, then of V.

@@ -214,7 +214,7 @@ void CpuBackend::placeHeads(const AttendStep& step, size_t begin, size_t end) {
     const float* sin = sin_.data() + begin * n_pairs;
     rope(q.row(begin), q.width, cos, sin, n_tokens, shape_.n_heads, head_dim, n_pairs);
     rope(k.row(begin), k.width, cos, sin, n_tokens, shape_.n_kv_heads, head_dim, n_pairs);
-    const size_t vector_bytes = head_dim * kernels::cacheElementBytes(shape_.cache_type);
+    const size_t vector_bytes = kernels::cacheRowBytes(shape_.cache_type, head_dim);
     for (size_t t = begin; t < end; ++t) {
         const auto [pos, page] = row_places_[t];
         for (size_t head = 0; head < shape_.n_kv_heads; ++head) {
@@ -249,7 +249,7 @@ void CpuBackend::placeIndexHeads(const AttendStep& step, size_t begin, size_t en
                              index.head_dim, n_pairs);
     kernels_.rope_half_split(k.row(begin), k.width, cos, sin, end - begin, 1, index.head_dim,
                              n_pairs);
-    const size_t vector_bytes = index.head_dim * kernels::cacheElementBytes(index.cache_type);
+    const size_t vector_bytes = kernels::cacheRowBytes(index.cache_type, index.head_dim);
     for (size_t t = begin; t < end; ++t) {
         const auto [pos, page] = row_places_[t];
         auto* keys = static_cast<std::byte*>(const_cast<void*>(index_pages_[page]));

@@ -149,8 +149,15 @@ Result<size_t> chooseContext(const std::string& path,
         std::string choices = "choose a model with smaller weights";
         if (n_fitting > 0) {
             choices = fmt::format("choose a window of at most {} tokens", n_fitting);
-            if (cacheTypes(options).kv == kernels::CacheType::F32 && !isExact(options)) {
-                choices += ", or a cache of f16, which takes half";
+            const kernels::CacheType type = cacheTypes(options).kv;
+            if (type != kernels::CacheType::Q8_0 && !isExact(options)) {
+                choices += fmt::format(
+                    ", or a cache of q8_0 (--cache-type), which takes {:.0f} % of {}",
+                    100.0 *
+                        static_cast<double>(
+                            kernels::cacheRowBytes(kernels::CacheType::Q8_0, config.head_dim)) /
+                        static_cast<double>(kernels::cacheRowBytes(type, config.head_dim)),
+                    kernels::cacheTypeName(type));
             }
         }
         return fail(ErrorCode::OutOfMemory,
@@ -196,12 +203,20 @@ void addAttentionNotices(const ModelConfig& config,
     }
 }
 
+std::string cacheTypesText(const ModelConfig& config, const CacheTypes& types) {
+    std::string text = kernels::cacheTypeName(types.kv);
+    if (config.hasMsa()) {
+        text += fmt::format(", index keys {}", kernels::cacheTypeName(types.index));
+    }
+    return text;
+}
+
 uint64_t cacheBytesPerToken(const ModelConfig& config, const CacheTypes& types) {
-    uint64_t bytes = uint64_t{config.n_layers} * 2 * config.n_kv_heads * config.head_dim *
-                     kernels::cacheElementBytes(types.kv);
+    uint64_t bytes = uint64_t{config.n_layers} * 2 * config.n_kv_heads *
+                     kernels::cacheRowBytes(types.kv, config.head_dim);
     for (const LayerConfig& layer : config.layers) {
         if (layer.attention == AttentionKind::Msa) {
-            bytes += config.msa.head_dim * kernels::cacheElementBytes(types.index);
+            bytes += kernels::cacheRowBytes(types.index, config.msa.head_dim);
         }
     }
     return bytes;
@@ -291,6 +306,7 @@ Result<std::unique_ptr<Model>> Model::load(const LoadRequest& request,
     info.adapters = request.adapters;
     info.n_parameters += model->adapters_.parameterCount();
     info.cache_bytes_per_token = cacheBytesPerToken(config, cacheTypes(options));
+    info.cache_types = cacheTypesText(config, cacheTypes(options));
     info.trained_context_tokens = config.context_tokens;
     info.vocab_size = config.vocab_size;
     info.n_layers = config.n_layers;

@@ -106,6 +106,9 @@ void addAttentionNotices(const ModelConfig& config,
                                                const ModelOptions& options,
                                                size_t context_tokens);
 
+/// "f16, index keys bf16".
+[[nodiscard]] std::string cacheTypesText(const ModelConfig& config, const CacheTypes& types);
+
 /// Bytes of K, V and index keys that one token takes in all layers.
 [[nodiscard]] uint64_t cacheBytesPerToken(const ModelConfig& config, const CacheTypes& types);
 

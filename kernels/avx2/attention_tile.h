@@ -16,8 +16,8 @@ namespace {
 /// Vectors of a row of the product's accumulators: with kRows rows, 12 of the 16 registers.
 constexpr size_t kVectors = 2;
 
-/// Elements [i, i + 8) of a vector of head_dim elements as f32; 0 behind its end, whose memory is
-/// not read.
+/// Elements [i, i + 8) of a row of head_dim elements as f32; 0 behind its end, whose memory is not
+/// read.
 template <CacheType kType>
 __m256 loadCache(const uint8_t* vector, size_t i, size_t head_dim) {
     if (i >= head_dim) {
@@ -26,6 +26,17 @@ __m256 loadCache(const uint8_t* vector, size_t i, size_t head_dim) {
     const size_t n = head_dim - i;
     if constexpr (kType == CacheType::F32) {
         return loadFirst(reinterpret_cast<const float*>(vector) + i, n);
+    } else if constexpr (kType == CacheType::Q8_0) {
+        int64_t eight = 0;
+        if (n >= 8) {
+            __builtin_memcpy(&eight, vector + i, 8);
+        } else {
+            __builtin_memcpy(&eight, vector + i, n);
+        }
+        const __m256 numbers = _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_cvtsi64_si128(eight)));
+        const __m256 scale =
+            _mm256_cvtph_ps(_mm_set1_epi16(static_cast<short>(scaleBits(vector, i, head_dim))));
+        return _mm256_mul_ps(numbers, scale);
     } else {
         uint16_t last[8] = {};
         const auto* from = reinterpret_cast<const uint16_t*>(vector) + i;
@@ -45,7 +56,7 @@ __m256 loadCache(const uint8_t* vector, size_t i, size_t head_dim) {
 /// n keys, head_dim apart, into [D, 64]; the rest is 0.
 template <CacheType kType>
 void loadKeys(const uint8_t* from, size_t n, size_t head_dim, float* to) {
-    const size_t vector_bytes = head_dim * kElementBytes<kType>;
+    const size_t vector_bytes = rowBytes<kType>(head_dim);
     for (size_t key = 0; key < kKeys; key += 8) {
         for (size_t i = 0; i < head_dim; i += 8) {
             __m256 rows[8];
@@ -63,7 +74,7 @@ void loadKeys(const uint8_t* from, size_t n, size_t head_dim, float* to) {
 /// n values, head_dim apart, into [64, D]; the rest is 0.
 template <CacheType kType>
 void loadValues(const uint8_t* from, size_t n, size_t head_dim, float* to) {
-    const size_t vector_bytes = head_dim * kElementBytes<kType>;
+    const size_t vector_bytes = rowBytes<kType>(head_dim);
     const size_t dim = paddedDim(head_dim);
     for (size_t key = 0; key < kKeys; ++key) {
         for (size_t i = 0; i < dim; i += 8) {
@@ -84,7 +95,7 @@ inline __m128 sumsOf(__m256 a, __m256 b, __m256 c, __m256 d) {
 /// behind the n-th are written too.
 template <CacheType kType, size_t kR>
 void scoreRows(ConstRows q, const uint8_t* keys, size_t n, size_t head_dim, float* p) {
-    const size_t vector_bytes = head_dim * kElementBytes<kType>;
+    const size_t vector_bytes = rowBytes<kType>(head_dim);
     for (size_t first = 0; first < n; first += 4) {
         const uint8_t* at[4];
         for (size_t k = 0; k < 4; ++k) {
@@ -117,7 +128,7 @@ void scoreRows(ConstRows q, const uint8_t* keys, size_t n, size_t head_dim, floa
 /// out [kR, D] += p [kR, n] times n values where they stand.
 template <CacheType kType, size_t kR>
 void addRows(const float* p, const uint8_t* values, size_t n, size_t head_dim, Rows out) {
-    const size_t vector_bytes = head_dim * kElementBytes<kType>;
+    const size_t vector_bytes = rowBytes<kType>(head_dim);
     for (size_t i = 0; i < head_dim; i += 16) {
         __m256 acc[kR][2];
 #pragma GCC unroll 4

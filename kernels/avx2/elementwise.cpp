@@ -70,6 +70,43 @@ __m128i toHalves(CacheType type, __m256 v) {
     return _mm256_castsi256_si128(_mm256_permute4x64_epi64(packed, 0x08));
 }
 
+/// A block of a Q8_0 row: n <= 32 elements and their scale.
+void toQ8Block(const float* src, uint8_t* dst, uint8_t* scale_place, size_t n) {
+    const __m256 sign = _mm256_set1_ps(-0.0F);
+    __m256 v[4];
+    __m256 largest = _mm256_setzero_ps();
+    for (size_t k = 0; k < 4; ++k) {
+        v[k] = 8 * k < n ? loadFirst(src + 8 * k, n - 8 * k) : _mm256_setzero_ps();
+        // A NaN in the first operand gives the second.
+        largest = _mm256_max_ps(_mm256_andnot_ps(sign, v[k]), largest);
+    }
+    const float step = largestOf(largest) / 127.0F;
+    const __m128i scale =
+        _mm_cvtps_ph(_mm_set1_ps(step < 65504.0F ? step : 65504.0F), _MM_FROUND_TO_NEAREST_INT);
+    const auto bits = static_cast<uint16_t>(_mm_extract_epi16(scale, 0));
+    const float inverse = bits == 0 ? 0.0F : 1.0F / _mm_cvtss_f32(_mm_cvtph_ps(scale));
+    const __m256 low = _mm256_set1_ps(-127.0F);
+    const __m256 high = _mm256_set1_ps(127.0F);
+    uint8_t bytes[32];
+    for (size_t k = 0; k < 4; ++k) {
+        const __m256 scaled = _mm256_mul_ps(v[k], _mm256_set1_ps(inverse));
+        const __m256i numbers = _mm256_cvtps_epi32(_mm256_min_ps(_mm256_max_ps(scaled, low), high));
+        const __m128i words =
+            _mm_packs_epi32(_mm256_castsi256_si128(numbers), _mm256_extracti128_si256(numbers, 1));
+        _mm_storel_epi64(reinterpret_cast<__m128i*>(bytes + 8 * k), _mm_packs_epi16(words, words));
+    }
+    __builtin_memcpy(dst, bytes, n);
+    __builtin_memcpy(scale_place, &bits, 2);
+}
+
+void toQ8Cache(const float* src, uint8_t* dst, size_t n) {
+    uint8_t* scales = dst + (n + 1) / 2 * 2;
+    for (size_t i = 0; i < n; i += kCacheBlock) {
+        toQ8Block(src + i, dst + i, scales + i / kCacheBlock * 2,
+                  n - i < kCacheBlock ? n - i : kCacheBlock);
+    }
+}
+
 }  // namespace
 
 void rmsNorm(const float* x,
@@ -160,6 +197,9 @@ void toCache(CacheType type, const float* src, void* dst, size_t n) noexcept {
     if (type == CacheType::F32) {
         __builtin_memcpy(dst, src, n * sizeof(float));
         return;
+    }
+    if (type == CacheType::Q8_0) {
+        return toQ8Cache(src, static_cast<uint8_t*>(dst), n);
     }
     auto* to = static_cast<uint16_t*>(dst);
     for (size_t i = 0; i < n; i += 8) {

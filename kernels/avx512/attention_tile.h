@@ -21,15 +21,22 @@ inline __mmask16 firstLanes(size_t n) {
     return static_cast<__mmask16>(n >= 16 ? 0xffffU : (1U << n) - 1U);
 }
 
-/// Elements [i, i + 16) of a vector of the cache as f32; lanes outside `mask` are 0 and their
-/// memory is not read.
+/// Elements [i, i + 16) of a row of the cache as f32; lanes outside `mask` are 0 and their memory
+/// is not read.
 template <CacheType kType>
-__m512 loadCache(const void* vector, size_t i, __mmask16 mask) {
+__m512 loadCache(const uint8_t* row, size_t i, size_t head_dim, __mmask16 mask) {
     if constexpr (kType == CacheType::F32) {
-        return _mm512_maskz_loadu_ps(mask, static_cast<const float*>(vector) + i);
+        return _mm512_maskz_loadu_ps(mask, reinterpret_cast<const float*>(row) + i);
+    } else if constexpr (kType == CacheType::Q8_0) {
+        // A mask of no lanes is a row that is not there: its scale may be no number.
+        const __m512 numbers =
+            _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_maskz_loadu_epi8(mask, row + i)));
+        const __m512 scale =
+            _mm512_cvtph_ps(_mm256_set1_epi16(static_cast<short>(scaleBits(row, i, head_dim))));
+        return _mm512_maskz_mul_ps(mask, numbers, scale);
     } else {
         const __m256i halves =
-            _mm256_maskz_loadu_epi16(mask, static_cast<const uint16_t*>(vector) + i);
+            _mm256_maskz_loadu_epi16(mask, reinterpret_cast<const uint16_t*>(row) + i);
         if constexpr (kType == CacheType::F16) {
             return _mm512_cvtph_ps(halves);
         } else {
@@ -41,7 +48,7 @@ __m512 loadCache(const void* vector, size_t i, __mmask16 mask) {
 /// n keys, head_dim apart, into [D, 64]; the rest is 0.
 template <CacheType kType>
 void loadKeys(const uint8_t* from, size_t n, size_t head_dim, float* to) {
-    const size_t vector_bytes = head_dim * kElementBytes<kType>;
+    const size_t vector_bytes = rowBytes<kType>(head_dim);
     for (size_t key = 0; key < kKeys; key += 16) {
         for (size_t i = 0; i < head_dim; i += 16) {
             __m512 rows[16];
@@ -50,7 +57,7 @@ void loadKeys(const uint8_t* from, size_t n, size_t head_dim, float* to) {
             for (size_t k = 0; k < 16; ++k) {
                 const bool valid = key + k < n;
                 rows[k] = loadCache<kType>(valid ? from + (key + k) * vector_bytes : from, i,
-                                           valid ? mask : __mmask16{0});
+                                           head_dim, valid ? mask : __mmask16{0});
             }
             transpose16(rows, to + i * kKeys + key, kKeys);
         }
@@ -60,13 +67,14 @@ void loadKeys(const uint8_t* from, size_t n, size_t head_dim, float* to) {
 /// n values, head_dim apart, into [64, D]; the rest is 0.
 template <CacheType kType>
 void loadValues(const uint8_t* from, size_t n, size_t head_dim, float* to) {
-    const size_t vector_bytes = head_dim * kElementBytes<kType>;
+    const size_t vector_bytes = rowBytes<kType>(head_dim);
     const size_t dim = paddedDim(head_dim);
     for (size_t key = 0; key < kKeys; ++key) {
         for (size_t i = 0; i < dim; i += 16) {
             const __mmask16 mask = key < n ? firstLanes(head_dim - i) : __mmask16{0};
             _mm512_store_ps(to + key * dim + i,
-                            loadCache<kType>(key < n ? from + key * vector_bytes : from, i, mask));
+                            loadCache<kType>(key < n ? from + key * vector_bytes : from,
+                                             i < head_dim ? i : 0, head_dim, mask));
         }
     }
 }
@@ -96,7 +104,7 @@ void scoreFourKeys(ConstRows q, const uint8_t* const* keys, size_t head_dim, __m
         __m512 key[4];
 #pragma GCC unroll 4
         for (size_t k = 0; k < 4; ++k) {
-            key[k] = loadCache<kType>(keys[k], i, mask);
+            key[k] = loadCache<kType>(keys[k], i, head_dim, mask);
         }
 #pragma GCC unroll 4
         for (size_t r = 0; r < kR; ++r) {
@@ -117,7 +125,7 @@ void scoreFourKeys(ConstRows q, const uint8_t* const* keys, size_t head_dim, __m
 /// behind the n-th are written too.
 template <CacheType kType, size_t kR>
 void scoreRows(ConstRows q, const uint8_t* keys, size_t n, size_t head_dim, float* p) {
-    const size_t vector_bytes = head_dim * kElementBytes<kType>;
+    const size_t vector_bytes = rowBytes<kType>(head_dim);
     for (size_t first = 0; first < n; first += 16) {
         __m512 sums[4][kR];
 #pragma GCC unroll 4
@@ -150,12 +158,12 @@ void addValues(
             acc[r][v] = _mm512_load_ps(out.data + r * out.stride + i + 16 * v);
         }
     }
-    const size_t vector_bytes = head_dim * kElementBytes<kType>;
+    const size_t vector_bytes = rowBytes<kType>(head_dim);
     const __mmask16 last = firstLanes(head_dim - i - 16 * (kV - 1));
     for (size_t key = 0; key < n; ++key) {
 #pragma GCC unroll 4
         for (size_t v = 0; v < kV; ++v) {
-            const __m512 value = loadCache<kType>(values + key * vector_bytes, i + 16 * v,
+            const __m512 value = loadCache<kType>(values + key * vector_bytes, i + 16 * v, head_dim,
                                                   v + 1 == kV ? last : __mmask16{0xffff});
 #pragma GCC unroll 4
             for (size_t r = 0; r < kR; ++r) {

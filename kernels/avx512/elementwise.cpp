@@ -76,6 +76,37 @@ __m256i toBf16(__m512 v) {
         _mm512_srli_epi32(_mm512_mask_blend_epi32(nan, rounded, quiet), 16));
 }
 
+/// A block of a Q8_0 row: n <= 32 elements and their scale.
+void toQ8Block(const float* src, uint8_t* dst, uint8_t* scale_place, size_t n) {
+    const __mmask16 masks[2] = {tailMask(n), n > 16 ? tailMask(n - 16) : __mmask16{0}};
+    const __m512 v[2] = {_mm512_maskz_loadu_ps(masks[0], src),
+                         _mm512_maskz_loadu_ps(masks[1], src + 16)};
+    // A NaN in the first operand gives the second.
+    const __m512 largest =
+        _mm512_max_ps(_mm512_abs_ps(v[0]), _mm512_max_ps(_mm512_abs_ps(v[1]), _mm512_setzero_ps()));
+    const float step = _mm512_reduce_max_ps(largest) / 127.0F;
+    const __m128i scale =
+        _mm_cvtps_ph(_mm_set1_ps(step < 65504.0F ? step : 65504.0F), _MM_FROUND_TO_NEAREST_INT);
+    const auto bits = static_cast<uint16_t>(_mm_extract_epi16(scale, 0));
+    const float inverse = bits == 0 ? 0.0F : 1.0F / _mm_cvtss_f32(_mm_cvtph_ps(scale));
+    for (size_t k = 0; k < 2; ++k) {
+        const __m512 scaled = _mm512_mul_ps(v[k], _mm512_set1_ps(inverse));
+        const __m512 clamped =
+            _mm512_min_ps(_mm512_max_ps(scaled, _mm512_set1_ps(-127.0F)), _mm512_set1_ps(127.0F));
+        _mm_mask_storeu_epi8(dst + 16 * k, masks[k],
+                             _mm512_cvtepi32_epi8(_mm512_cvtps_epi32(clamped)));
+    }
+    __builtin_memcpy(scale_place, &bits, 2);
+}
+
+void toQ8Cache(const float* src, uint8_t* dst, size_t n) {
+    uint8_t* scales = dst + (n + 1) / 2 * 2;
+    for (size_t i = 0; i < n; i += kCacheBlock) {
+        toQ8Block(src + i, dst + i, scales + i / kCacheBlock * 2,
+                  n - i < kCacheBlock ? n - i : kCacheBlock);
+    }
+}
+
 }  // namespace
 
 void rmsNorm(const float* x,
@@ -174,6 +205,9 @@ void toCache(CacheType type, const float* src, void* dst, size_t n) noexcept {
     if (type == CacheType::F32) {
         __builtin_memcpy(dst, src, n * sizeof(float));
         return;
+    }
+    if (type == CacheType::Q8_0) {
+        return toQ8Cache(src, static_cast<uint8_t*>(dst), n);
     }
     for (size_t i = 0; i < n; i += 16) {
         const __mmask16 mask = tailMask(n - i);

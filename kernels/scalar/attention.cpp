@@ -13,18 +13,17 @@
 namespace belvedere::kernels::scalar {
 namespace {
 
-/// First element of the vector of position `pos` inside its page [n_kv_heads, kPageTokens,
-/// head_dim].
-size_t vectorIndex(const Attend& args, size_t kv_head, size_t pos) {
-    return (kv_head * kPageTokens + pos % kPageTokens) * args.head_dim;
+/// Of position `pos` in its page.
+const uint8_t* rowOf(const Attend& args, const void* page, size_t kv_head, size_t pos) {
+    return static_cast<const uint8_t*>(page) +
+           (kv_head * kPageTokens + pos % kPageTokens) * cacheRowBytes(args.type, args.head_dim);
 }
 
 double score(const Attend& args, const float* q, size_t kv_head, size_t pos) {
-    const void* page = args.k_pages[pos / kPageTokens];
-    const size_t begin = vectorIndex(args, kv_head, pos);
+    const uint8_t* key = rowOf(args, args.k_pages[pos / kPageTokens], kv_head, pos);
     double sum = 0;
     for (size_t i = 0; i < args.head_dim; ++i) {
-        sum += static_cast<double>(q[i]) * cacheElement(args.type, page, begin + i);
+        sum += static_cast<double>(q[i]) * cacheElement(args.type, key, args.head_dim, i);
     }
     return sum * static_cast<double>(args.scale);
 }
@@ -63,11 +62,10 @@ std::pair<double, double> attendHead(
     std::fill(out, out + args.head_dim, 0.0);
     forEachKey(args, t, kv_head, begin, end, [&](size_t pos) {
         const double weight = std::exp(score(args, q, kv_head, pos) - largest);
-        const void* page = args.v_pages[pos / kPageTokens];
-        const size_t first = vectorIndex(args, kv_head, pos);
+        const uint8_t* value = rowOf(args, args.v_pages[pos / kPageTokens], kv_head, pos);
         total += weight;
         for (size_t i = 0; i < args.head_dim; ++i) {
-            out[i] += weight * cacheElement(args.type, page, first + i);
+            out[i] += weight * cacheElement(args.type, value, args.head_dim, i);
         }
     });
     return {largest, total};

@@ -105,9 +105,43 @@ void add(float* dst, const float* src, size_t n) noexcept {
     }
 }
 
+namespace {
+
+/// x / scale for a scale that is a number; NaN becomes -127.
+int8_t toInt8(float x, float inverse) {
+    const float scaled = x * inverse;
+    const float above = scaled > -127.0F ? scaled : -127.0F;
+    return static_cast<int8_t>(std::nearbyint(above < 127.0F ? above : 127.0F));
+}
+
+void toQ8Cache(const float* src, uint8_t* dst, size_t n) {
+    for (size_t begin = 0; begin < n; begin += kCacheBlock) {
+        const size_t end = begin + kCacheBlock < n ? begin + kCacheBlock : n;
+        float largest = 0;
+        for (size_t i = begin; i < end; ++i) {
+            const float magnitude = std::fabs(src[i]);
+            largest = magnitude > largest ? magnitude : largest;
+        }
+        const float step = largest / 127.0F;
+        const uint16_t scale = toF16(step < 65504.0F ? step : 65504.0F);
+        const float inverse = scale == 0 ? 0.0F : 1.0F / fromF16(scale);
+        for (size_t i = begin; i < end; ++i) {
+            const int8_t element = toInt8(src[i], inverse);
+            std::memcpy(dst + i, &element, 1);
+        }
+        std::memcpy(dst + cacheScalesBegin(n) + begin / kCacheBlock * 2, &scale, 2);
+    }
+}
+
+}  // namespace
+
 void toCache(CacheType type, const float* src, void* dst, size_t n) noexcept {
     if (type == CacheType::F32) {
         std::memcpy(dst, src, n * sizeof(float));
+        return;
+    }
+    if (type == CacheType::Q8_0) {
+        toQ8Cache(src, static_cast<uint8_t*>(dst), n);
         return;
     }
     auto* halves = static_cast<uint16_t*>(dst);

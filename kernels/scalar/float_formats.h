@@ -69,15 +69,21 @@ inline uint16_t toBf16(float value) {
     return static_cast<uint16_t>((bits + 0x7fffU + ((bits >> 16) & 1U)) >> 16);
 }
 
-/// One element of a cache in `type`.
-inline double cacheElement(CacheType type, const void* elements, size_t index) {
+/// Element i of a row of n elements of a cache in `type`.
+inline double cacheElement(CacheType type, const uint8_t* row, size_t n, size_t i) {
     switch (type) {
         case CacheType::F32:
-            return static_cast<double>(static_cast<const float*>(elements)[index]);
+            return static_cast<double>(load<float>(row + 4 * i));
         case CacheType::F16:
-            return static_cast<double>(fromF16(static_cast<const uint16_t*>(elements)[index]));
+            return static_cast<double>(fromF16(load<uint16_t>(row + 2 * i)));
         case CacheType::BF16:
-            return static_cast<double>(fromBf16(static_cast<const uint16_t*>(elements)[index]));
+            return static_cast<double>(fromBf16(load<uint16_t>(row + 2 * i)));
+        case CacheType::Q8_0: {
+            const uint8_t* scale = row + cacheScalesBegin(n) + 2 * (i / kCacheBlock);
+            // The product in f32, as fast versions have it.
+            return static_cast<double>(static_cast<float>(load<int8_t>(row + i)) *
+                                       fromF16(load<uint16_t>(scale)));
+        }
     }
     return 0;
 }

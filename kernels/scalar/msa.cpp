@@ -12,11 +12,11 @@ namespace belvedere::kernels::scalar {
 namespace {
 
 float scoreOf(const ScoreBlocks& args, const float* q, size_t pos) {
-    const void* page = args.key_pages[pos / kPageTokens];
-    const size_t begin = pos % kPageTokens * args.head_dim;
+    const uint8_t* key = static_cast<const uint8_t*>(args.key_pages[pos / kPageTokens]) +
+                         pos % kPageTokens * cacheRowBytes(args.type, args.head_dim);
     double sum = 0;
     for (size_t i = 0; i < args.head_dim; ++i) {
-        sum += static_cast<double>(q[i]) * cacheElement(args.type, page, begin + i);
+        sum += static_cast<double>(q[i]) * cacheElement(args.type, key, args.head_dim, i);
     }
     return static_cast<float>(sum);
 }

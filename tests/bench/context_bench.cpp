@@ -3,7 +3,8 @@
 // the bytes it must read. Prints, never judges.
 //
 //     context_bench MODEL.gguf [--adapter FILE]... [--threads 2] [--from 1024] [--to 131072]
-//                   [--cache f16|bf16] [--gen 16] [--attention msa|dense|both]
+//                   [--cache f16|bf16|f32|q8_0] [--index-cache bf16|f16|f32|q8_0] [--gen 16]
+//                   [--attention msa|dense|both]
 //
 // The first 2,048 tokens are computed; every later page of the cache is a copy of one of theirs, in
 // memory of its own: reading it costs what reading any page costs, and a context of a million
@@ -33,6 +34,7 @@ struct Options {
     size_t to = size_t{128} << 10;
     size_t n_gen = 16;
     kernels::CacheType cache_type = kernels::CacheType::F16;
+    kernels::CacheType index_cache_type = kernels::CacheType::BF16;
     bool msa = true;
     bool dense = true;
 };
@@ -128,6 +130,7 @@ void sweep(const Options& options, Attention attention, double bandwidth) {
     model_options.n_threads = options.n_threads;
     model_options.attention = attention;
     model_options.cache_type = options.cache_type;
+    model_options.index_cache_type = options.index_cache_type;
     model_options.context_tokens = options.to + options.n_gen;
     model_options.max_pass_tokens = kPromptTokens;
     const auto loaded = Model::load(options.load, model_options, nullptr, {});
@@ -184,8 +187,14 @@ bool parse(int argc, char** argv, Options& options) {
         } else if (arg == "--gen") {
             options.n_gen = number;
         } else if (arg == "--cache") {
-            options.cache_type =
-                value == "bf16" ? kernels::CacheType::BF16 : kernels::CacheType::F16;
+            for (const kernels::CacheTypeInfo& info : kernels::kCacheTypes) {
+                options.cache_type = value == info.name ? info.type : options.cache_type;
+            }
+        } else if (arg == "--index-cache") {
+            for (const kernels::CacheTypeInfo& info : kernels::kCacheTypes) {
+                options.index_cache_type =
+                    value == info.name ? info.type : options.index_cache_type;
+            }
         } else if (arg == "--attention") {
             options.msa = value != "dense";
             options.dense = value != "msa";

@@ -65,6 +65,7 @@ Result<std::vector<float>> runModel(const std::string& path,
     ModelOptions model_options;
     model_options.compute = options.compute;
     model_options.cache_type = options.cache_type;
+    model_options.index_cache_type = options.index_cache_type;
     model_options.n_threads = options.n_threads;
     model_options.max_pass_tokens = options.chunk;
     model_options.kernels = options.kernels;

@@ -32,6 +32,7 @@ struct LogitsDifference {
 struct RunOptions {
     inference::Compute compute = inference::Compute::Exact;
     kernels::CacheType cache_type = kernels::CacheType::F16;
+    kernels::CacheType index_cache_type = kernels::CacheType::BF16;
     size_t chunk = 128;
     size_t n_threads = 2;
     const kernels::KernelTable* kernels = nullptr;

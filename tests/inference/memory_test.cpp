@@ -68,6 +68,26 @@ TEST_F(MemoryTest, TheEstimateIsWhatIsThenUsed) {
     }
 }
 
+TEST_F(MemoryTest, ThePageIsThatOfTheTypesAskedFor) {
+    using kernels::CacheType;
+    const LoadRequest& request = {dataPath("inference/m3-tiny/model-BF16.gguf").string(), {}};
+    uint64_t before = UINT64_MAX;
+    for (const CacheType type : {CacheType::F32, CacheType::F16, CacheType::Q8_0}) {
+        options_.compute = Compute::Fast;
+        options_.cache_type = type;
+        options_.index_cache_type = type;
+        const auto model = Model::load(request, options_, nullptr, {});
+        ASSERT_TRUE(model.has_value()) << model.error().message;
+        const ModelInfo& info = (*model)->info();
+        EXPECT_EQ(info.memory.page_bytes, (*model)->backend().pageBytes());
+        EXPECT_EQ(info.memory.page_bytes, info.cache_bytes_per_token * kernels::kPageTokens);
+        EXPECT_LT(info.cache_bytes_per_token, before);
+        EXPECT_EQ(info.cache_types,
+                  fmt::format("{0}, index keys {0}", kernels::cacheTypeName(type)));
+        before = info.cache_bytes_per_token;
+    }
+}
+
 TEST_F(MemoryTest, AWindowThatDoesNotFitIsRefusedAndTheOneItNamesFits) {
     for (const LoadRequest& request : requests_) {
         options_.context_tokens = 200;

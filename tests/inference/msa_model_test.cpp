@@ -136,6 +136,25 @@ TEST_P(M3Tiny, FastStaysCloseToTheReference) {
                 0.005);
 }
 
+TEST_P(M3Tiny, EveryTypeOfTheCacheStaysCloseToTheReference) {
+    using kernels::CacheType;
+    options_.compute = Compute::Fast;
+    const size_t vocab_size = logits_.size() / ids_.size();
+    const std::pair<CacheType, CacheType> types[] = {{CacheType::F32, CacheType::F32},
+                                                     {CacheType::BF16, CacheType::F16},
+                                                     {CacheType::Q8_0, CacheType::BF16},
+                                                     {CacheType::Q8_0, CacheType::Q8_0}};
+    for (const auto& [kv, index] : types) {
+        options_.cache_type = kv;
+        options_.index_cache_type = index;
+        const auto logits = run();
+        EXPECT_LT(compareLogits(logits, logits_, vocab_size, 0.3).nmse, 4e-2)
+            << kernels::cacheTypeName(kv) << " " << kernels::cacheTypeName(index);
+        EXPECT_NEAR(meanLoss(logits, ids_, vocab_size) / meanLoss(logits_, ids_, vocab_size), 1.0,
+                    0.01);
+    }
+}
+
 TEST_P(M3Tiny, ChunksDoNotChangeWhatIsChosen) {
     Recorder whole;
     options_.chunk = kTokens;

@@ -31,7 +31,7 @@ struct Input {
 };
 
 void putVector(const Scene& scene, const float* from, void* page, size_t head, size_t slot) {
-    const size_t at = (head * kPageTokens + slot) * scene.head_dim * cacheElementBytes(scene.type);
+    const size_t at = (head * kPageTokens + slot) * cacheRowBytes(scene.type, scene.head_dim);
     tableFor(Isa::Scalar)
         ->to_cache(scene.type, from, static_cast<uint8_t*>(page) + at, scene.head_dim);
 }
@@ -44,11 +44,12 @@ Input makeInput(const Scene& scene, float poison) {
     in.k = random.normals(n_positions * scene.n_kv_heads * scene.head_dim);
     in.v = random.normals(in.k.size());
     const std::vector<float> bad(scene.head_dim, poison);
+    const size_t row_bytes = cacheRowBytes(scene.type, scene.head_dim);
     const size_t n_pages = (n_positions + kPageTokens - 1) / kPageTokens;
     for (const std::vector<float>* values : {&in.k, &in.v}) {
         for (size_t page = 0; page < n_pages; ++page) {
-            auto& bytes = in.pages.emplace_back(scene.n_kv_heads * kPageTokens * scene.head_dim *
-                                                cacheElementBytes(scene.type));
+            auto& bytes = in.pages.emplace_back(scene.n_kv_heads * kPageTokens *
+                                                cacheRowBytes(scene.type, scene.head_dim));
             for (size_t slot = 0; slot < kPageTokens; ++slot) {
                 for (size_t head = 0; head < scene.n_kv_heads; ++head) {
                     const size_t pos = page * kPageTokens + slot;
@@ -57,6 +58,11 @@ Input makeInput(const Scene& scene, float poison) {
                             ? values->data() + (pos * scene.n_kv_heads + head) * scene.head_dim
                             : bad.data();
                     putVector(scene, from, bytes.data(), head, slot);
+                    if (scene.type == CacheType::Q8_0 && pos >= n_positions && poison != 0) {
+                        // Scales that are NaN.
+                        uint8_t* row = bytes.data() + (head * kPageTokens + slot) * row_bytes;
+                        std::fill(row + cacheScalesBegin(scene.head_dim), row + row_bytes, 0xff);
+                    }
                 }
             }
             (values == &in.k ? in.k_pages : in.v_pages).push_back(bytes.data());
@@ -132,7 +138,8 @@ class Attention : public KernelTest {};
 
 std::vector<Scene> scenes() {
     std::vector<Scene> all;
-    for (const CacheType type : {CacheType::F32, CacheType::F16, CacheType::BF16}) {
+    for (const CacheType type :
+         {CacheType::F32, CacheType::F16, CacheType::BF16, CacheType::Q8_0}) {
         all.push_back({type, 1, 0, 2, 1, 16});     // the first token of all
         all.push_back({type, 1, 300, 9, 3, 64});   // generation
         all.push_back({type, 70, 0, 9, 3, 64});    // a prompt
@@ -253,8 +260,11 @@ Choice randomChoice(const Scene& scene, size_t block_tokens, size_t top_k) {
 
 TEST_P(Attention, OverChosenBlocksMatchesTheScalarVersion) {
     // One element type a block size: all pairs would take minutes under a sanitizer.
-    const std::pair<size_t, CacheType> kinds[] = {
-        {8, CacheType::F32}, {16, CacheType::F16}, {128, CacheType::BF16}, {256, CacheType::F16}};
+    const std::pair<size_t, CacheType> kinds[] = {{8, CacheType::F32},
+                                                  {16, CacheType::F16},
+                                                  {128, CacheType::BF16},
+                                                  {256, CacheType::F16},
+                                                  {128, CacheType::Q8_0}};
     for (const auto& [block_tokens, type] : kinds) {
         for (Scene scene : scenes()) {
             if (scene.type != type) {
@@ -330,6 +340,24 @@ TEST_P(Attention, ATokenHasTheSameBitsAloneAndInABatch) {
                                              all.begin() + static_cast<std::ptrdiff_t>(t * n + n)))
                     << "token " << t << " head_dim " << scene.head_dim;
             }
+        }
+    }
+}
+
+/// How far the rounding of the cache moves the result from that of an f32 cache.
+TEST_P(Attention, SmallerElementsStayNearF32) {
+    const std::pair<CacheType, double> kinds[] = {
+        {CacheType::F16, 1e-6}, {CacheType::BF16, 5e-5}, {CacheType::Q8_0, 1e-4}};
+    for (const auto& [type, tolerance] : kinds) {
+        for (Scene scene : scenes()) {
+            if (scene.type != CacheType::F32) {
+                continue;
+            }
+            const std::vector<float> expected =
+                attend(table(), scene, makeInput(scene, 0), false, 1000);
+            scene.type = type;
+            EXPECT_NMSE_BELOW(attend(table(), scene, makeInput(scene, 0), false, 1000), expected,
+                              tolerance);
         }
     }
 }

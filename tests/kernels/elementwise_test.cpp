@@ -184,9 +184,10 @@ TEST_P(Elementwise, CacheConversionBitForBit) {
                                 1e-40F, 0x1p-25F, 0x1.8p-25F, 6e-8F}) {
         src.push_back(special);
     }
-    for (const CacheType type : {CacheType::F32, CacheType::F16, CacheType::BF16}) {
-        const size_t bytes = cacheElementBytes(type);
-        std::vector<uint8_t> actual(src.size() * bytes);
+    for (const CacheType type :
+         {CacheType::F32, CacheType::F16, CacheType::BF16, CacheType::Q8_0}) {
+        const size_t bytes = type == CacheType::Q8_0 ? 2 : cacheRowBytes(type, 1);
+        std::vector<uint8_t> actual(cacheRowBytes(type, src.size()));
         std::vector<uint8_t> expected(actual.size());
         table().to_cache(type, src.data(), actual.data(), src.size());
         scalar().to_cache(type, src.data(), expected.data(), src.size());
@@ -199,6 +200,35 @@ TEST_P(Elementwise, CacheConversionBitForBit) {
             EXPECT_EQ(some, want);
         });
     }
+}
+
+/// A row of Q8_0 by hand: half a step is the most that an element moves, and nothing overflows.
+TEST_P(Elementwise, Q8CacheRowsHaveAScaleForEach32Elements) {
+    constexpr size_t kElements = 72;
+    Random random(3);
+    std::vector<float> src = random.normals(kElements);
+    src[40] = 1e30F;
+    std::vector<uint8_t> row(cacheRowBytes(CacheType::Q8_0, kElements));
+    ASSERT_EQ(row.size(), kElements + 3 * 2);
+    table().to_cache(CacheType::Q8_0, src.data(), row.data(), kElements);
+    for (size_t block = 0; block < 3; ++block) {
+        uint16_t bits = 0;
+        std::memcpy(&bits, &row[kElements + 2 * block], 2);
+        float scale = 0;
+        table().dequantize(WeightType::F16, &bits, &scale, 1);
+        EXPECT_TRUE(std::isfinite(scale));
+        for (size_t i = 32 * block; i < std::min<size_t>(kElements, 32 * block + 32); ++i) {
+            const float value = static_cast<float>(static_cast<int8_t>(row[i])) * scale;
+            if (block == 1) {
+                EXPECT_EQ(static_cast<int8_t>(row[i]), i == 40 ? 127 : 0) << i;
+            } else {
+                EXPECT_NEAR(value, src[i], scale * 0.56F) << i;  // the scale itself is rounded
+            }
+        }
+    }
+    const std::vector<float> zeros(kElements, 0.0F);
+    table().to_cache(CacheType::Q8_0, zeros.data(), row.data(), kElements);
+    EXPECT_EQ(row, std::vector<uint8_t>(row.size(), 0));
 }
 
 TEST_P(Elementwise, ArgMaxFindsTheFirstOfTheLargest) {

@@ -41,7 +41,7 @@ Input makeInput(const Scene& scene, float poison, size_t gap = 0) {
     const size_t n_positions = scene.first_pos + scene.n_tokens;
     in.q_stride = scene.n_heads * scene.head_dim + gap;
     in.q = random.normals(scene.n_tokens * in.q_stride);
-    const size_t vector_bytes = scene.head_dim * cacheElementBytes(scene.type);
+    const size_t vector_bytes = cacheRowBytes(scene.type, scene.head_dim);
     for (size_t page = 0; page * kPageTokens < n_positions; ++page) {
         auto& bytes = in.pages.emplace_back(kPageTokens * vector_bytes);
         for (size_t slot = 0; slot < kPageTokens; ++slot) {
@@ -51,6 +51,13 @@ Input makeInput(const Scene& scene, float poison, size_t gap = 0) {
             tableFor(Isa::Scalar)
                 ->to_cache(scene.type, key.data(), bytes.data() + slot * vector_bytes,
                            scene.head_dim);
+            if (scene.type == CacheType::Q8_0 && page * kPageTokens + slot >= n_positions &&
+                poison != 0) {
+                // Scales that are NaN.
+                const auto row = bytes.begin() + static_cast<std::ptrdiff_t>(slot * vector_bytes);
+                std::fill(row + static_cast<std::ptrdiff_t>(cacheScalesBegin(scene.head_dim)),
+                          row + static_cast<std::ptrdiff_t>(vector_bytes), 0xff);
+            }
         }
         in.page_pointers.push_back(bytes.data());
     }
@@ -83,7 +90,8 @@ std::vector<float> score(const KernelTable& k, const Scene& scene, const Input& 
 
 std::vector<Scene> scenes() {
     std::vector<Scene> all;
-    for (const CacheType type : {CacheType::F32, CacheType::F16, CacheType::BF16}) {
+    for (const CacheType type :
+         {CacheType::F32, CacheType::F16, CacheType::BF16, CacheType::Q8_0}) {
         for (const size_t block : {size_t{8}, size_t{16}, size_t{64}, size_t{128}, size_t{256}}) {
             all.push_back({type, 1, 0, 4, 128, block});    // the first token of all
             all.push_back({type, 1, 700, 4, 128, block});  // generation at the real shape

@@ -53,6 +53,17 @@ TEST(Arguments, AdapterScaleIsOptional) {
     EXPECT_FLOAT_EQ(a->adapters[1].scale, -0.5F);
 }
 
+TEST(Arguments, CacheTypesAreThoseOfTheEngine) {
+    const auto a = parseArguments({"ask", "--cache-type", "q8_0", "--index-cache-type=f32"});
+    ASSERT_TRUE(a.has_value()) << a.error().message;
+    EXPECT_EQ(a->cache_type, kernels::CacheType::Q8_0);
+    EXPECT_EQ(a->index_cache_type, kernels::CacheType::F32);
+    EXPECT_FALSE(parseArguments({"ask"})->cache_type.has_value());
+    const auto wrong = parseArguments({"ask", "--cache-type", "q4"});
+    ASSERT_FALSE(wrong.has_value());
+    EXPECT_NE(wrong.error().message.find("f32 or f16 or bf16 or q8_0"), std::string::npos);
+}
+
 TEST(Arguments, AttentionIsMsaOrDense) {
     EXPECT_EQ(parseArguments({"ask", "--attention", "dense"})->attention,
               inference::Attention::Dense);

@@ -20,7 +20,7 @@ TEST(Config, ReadsEverySection) {
     const Result<Config> config = parseConfig(R"({
         "version": 1,  // comments are allowed
         "model": {"path": "/m.gguf", "adapters": [{"path": "/a.gguf", "scale": 0.5}]},
-        "engine": {"threads": 3, "context_tokens": 4096, "cache_type": "bf16", "speculative": false,
+        "engine": {"threads": 3, "context_tokens": 4096, "cache_type": "bf16", "index_cache_type": "q8_0", "speculative": false,
                    "cache_budget_mb": 512},
         "agent": {"max_rounds": 7, "temperature": 0.25, "top_k": 40,
                   "permissions": [{"verdict": "deny", "tool": "write_file", "pattern": "*.lock"}]},
@@ -36,6 +36,7 @@ TEST(Config, ReadsEverySection) {
     EXPECT_EQ(config->engine.n_threads, 3U);
     EXPECT_EQ(config->engine.context_tokens, 4096U);
     EXPECT_EQ(config->engine.cache_type, kernels::CacheType::BF16);
+    EXPECT_EQ(config->engine.index_cache_type, kernels::CacheType::Q8_0);
     EXPECT_FALSE(config->engine.drafts);
     EXPECT_EQ(config->engine.cache_budget_bytes, size_t{512} << 20);
     EXPECT_EQ(config->agent.max_rounds, 7U);
