@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The backend's attention with an index branch against its definition: the tests that an MSA
 // implementation must pass whatever model it serves. The first word of each name is the number in
-// the project's list of fifteen; 5, 9, 10 and 13 stand in cache tests, 11 and 15 in model tests, 14
-// in kernel tests.
+// the project's list of fifteen; 9 and 10 stand in cache tests too, 11 and 15 in model tests, 14 in
+// msa_scale_test.cpp.
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
+#include <limits>
 #include <numeric>
 
 #include <gtest/gtest.h>
@@ -227,6 +229,36 @@ TEST_P(MsaAttend, T04_NoTokenSeesWhatComesAfterIt) {
     }
 }
 
+constexpr kernels::CacheType kAllTypes[] = {kernels::CacheType::F32, kernels::CacheType::F16,
+                                            kernels::CacheType::BF16, kernels::CacheType::Q8_0};
+
+TEST_P(MsaAttend, T05_WhatNoTokenWroteIsNeverRead) {
+    const MsaShape shape;
+    const MsaInput input = randomInput(shape, 300, 31);
+    for (const kernels::CacheType type : kAllTypes) {
+        BackendRun with = run_;
+        with.cache_type = type;
+        with.index_cache_type = type;
+        // Chunks that end inside pages and blocks, and single tokens: both ways of the kernels.
+        with.chunks = {100, 60, 1, 1, 13, 1};
+        with.filling = 0.0F;
+        const MsaOutput expected = runBackend(shape, input, with);
+        BackendRun dense = with;
+        dense.is_dense = true;
+        const MsaOutput expected_dense = runBackend(shape, input, dense);
+        for (const float poison : {std::numeric_limits<float>::quiet_NaN(),
+                                   std::numeric_limits<float>::infinity(), 1e30F}) {
+            SCOPED_TRACE(::testing::Message() << kernels::cacheTypeName(type) << " " << poison);
+            with.filling = poison;
+            dense.filling = poison;
+            const MsaOutput poisoned = runBackend(shape, input, with);
+            EXPECT_EQ(poisoned.blocks, expected.blocks);
+            EXPECT_TRUE(poisoned.out == expected.out);
+            EXPECT_TRUE(runBackend(shape, input, dense).out == expected_dense.out);
+        }
+    }
+}
+
 TEST_P(MsaAttend, T06_TiesGoToLowerIdsAndRunsRepeatBitForBit) {
     const MsaShape shape;
     MsaInput input = randomInput(shape, 80, 8);
@@ -269,13 +301,122 @@ TEST_P(MsaAttend, T07_MatchesTheOracleWithTheRealBlocks) {
 
 TEST_P(MsaAttend, T08_ChunksChangeNothing) {
     const MsaShape shape;
-    const MsaInput input = randomInput(shape, 700, 10);
-    const MsaOutput whole = run(shape, input, {2048});
-    for (const size_t chunk : std::initializer_list<size_t>{1, 7, 64, 128, 129}) {
+    const MsaInput input = randomInput(shape, 2100, 10);
+    const MsaOutput whole = run(shape, input, {2100});
+    for (const size_t chunk : std::initializer_list<size_t>{1, 7, 64, 128, 129, 2048}) {
         const MsaOutput pieces = run(shape, input, {chunk});
         EXPECT_EQ(pieces.blocks, whole.blocks) << chunk;
         const size_t width = shape.n_heads * shape.head_dim;
-        EXPECT_LT(difference(pieces.out, whole.out, width, 0, 700), kTolerance) << chunk;
+        EXPECT_LT(difference(pieces.out, whole.out, width, 0, 2100), kTolerance) << chunk;
+    }
+}
+
+TEST_P(MsaAttend, T10_WhereThePagesStandChangesNoBit) {
+    const MsaShape shape;
+    const MsaInput input = randomInput(shape, 700, 33);
+    BackendRun with = run_;
+    with.chunks = {300, 1, 99};
+    const MsaOutput expected = runBackend(shape, input, with);
+    for (const PageOrder order : {PageOrder::Descending, PageOrder::Scattered}) {
+        with.order = order;
+        const MsaOutput output = runBackend(shape, input, with);
+        EXPECT_EQ(output.blocks, expected.blocks);
+        EXPECT_TRUE(output.out == expected.out);
+    }
+}
+
+/// How many of the blocks that an f32 index chooses a smaller one chooses too.
+struct Recall {
+    double mean = 0;
+    double lowest = 1;
+};
+
+Recall recallOf(const MsaShape& shape, const MsaOutput& output, const MsaOutput& expected) {
+    Recall recall;
+    const size_t n_rows = output.blocks.size() / shape.top_k;
+    for (size_t row = 0; row < n_rows; ++row) {
+        const auto begin = static_cast<std::ptrdiff_t>(row * shape.top_k);
+        const auto end = begin + static_cast<std::ptrdiff_t>(shape.top_k);
+        size_t n = 0;
+        size_t n_found = 0;
+        for (auto id = expected.blocks.begin() + begin; id != expected.blocks.begin() + end; ++id) {
+            n += *id >= 0 ? 1U : 0U;
+            n_found +=
+                *id >= 0 && std::find(output.blocks.begin() + begin, output.blocks.begin() + end,
+                                      *id) != output.blocks.begin() + end
+                    ? 1U
+                    : 0U;
+        }
+        const double one = static_cast<double>(n_found) / static_cast<double>(n);
+        recall.mean += one / static_cast<double>(n_rows);
+        recall.lowest = std::min(recall.lowest, one);
+    }
+    return recall;
+}
+
+TEST_P(MsaAttend, T13_SmallerIndexKeysChooseNearlyTheSameBlocks) {
+    MsaShape shape;
+    shape.index_dim = 128;  // the real size; random keys are the hard case: scores lie close
+    shape.top_k = 16;
+    const MsaInput input = randomInput(shape, 800, 35);
+    const MsaOutput expected = run(shape, input, {256});
+    const std::pair<kernels::CacheType, double> kinds[] = {{kernels::CacheType::F16, 0.998},
+                                                           {kernels::CacheType::BF16, 0.99},
+                                                           {kernels::CacheType::Q8_0, 0.98}};
+    for (const auto& [type, mean] : kinds) {
+        BackendRun with = run_;
+        with.chunks = {256};
+        with.index_cache_type = type;
+        const Recall recall = recallOf(shape, runBackend(shape, input, with), expected);
+        std::printf("index keys %s: recall mean %.5f, lowest %.3f\n", kernels::cacheTypeName(type),
+                    recall.mean, recall.lowest);
+        EXPECT_GT(recall.mean, mean) << kernels::cacheTypeName(type);
+        EXPECT_GE(recall.lowest, 0.75) << kernels::cacheTypeName(type);
+    }
+}
+
+TEST_P(MsaAttend, T13_TheChoiceIsAllThatTheIndexKeysDecide) {
+    MsaShape shape;
+    shape.n_heads = 2;
+    shape.n_groups = 1;  // a mask binds all groups
+    const MsaInput input = randomInput(shape, 150, 36);
+    BackendRun with = run_;
+    with.chunks = {1};
+    const MsaOutput expected = runBackend(shape, input, with);
+    const size_t n_blocks = (150 + shape.block_tokens - 1) / shape.block_tokens;
+    for (size_t pos = 0; pos < input.n_tokens; ++pos) {
+        auto& banned = with.banned.emplace_back(n_blocks, uint8_t{1});
+        for (const int32_t id : chosen(shape, expected, pos, 0)) {
+            if (id >= 0) {
+                banned[static_cast<size_t>(id)] = 0;
+            }
+        }
+    }
+    for (const kernels::CacheType type : kAllTypes) {
+        with.index_cache_type = type;
+        const MsaOutput output = runBackend(shape, input, with);
+        EXPECT_EQ(output.blocks, expected.blocks) << kernels::cacheTypeName(type);
+        EXPECT_TRUE(output.out == expected.out) << kernels::cacheTypeName(type);
+    }
+}
+
+/// Of K and V apart from the index.
+TEST_P(MsaAttend, T13_SmallerKeysAndValuesStayNearF32) {
+    const MsaShape shape;
+    const MsaInput input = randomInput(shape, 400, 37);
+    const MsaOutput expected = run(shape, input, {64});
+    const std::pair<kernels::CacheType, float> kinds[] = {{kernels::CacheType::F16, 0.004F},
+                                                          {kernels::CacheType::BF16, 0.03F},
+                                                          {kernels::CacheType::Q8_0, 0.05F}};
+    const size_t width = shape.n_heads * shape.head_dim;
+    for (const auto& [type, tolerance] : kinds) {
+        BackendRun with = run_;
+        with.chunks = {64};
+        with.cache_type = type;
+        const MsaOutput output = runBackend(shape, input, with);
+        EXPECT_EQ(output.blocks, expected.blocks);
+        EXPECT_LT(difference(output.out, expected.out, width, 0, 400), tolerance)
+            << kernels::cacheTypeName(type);
     }
 }
 

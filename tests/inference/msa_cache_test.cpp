@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Index keys live and die with K and V: whatever way a sequence came about (prefix reuse, fork with
 // a partial page, rollback of rejected tokens), it goes on as one that was computed in one piece.
-// Also the mask of blocks that may not be chosen. msa.md 7, tests 9 and 12.
+// Also the mask of blocks that may not be chosen. msa.md 7: the first word of a name is the number
+// of a test there; test 9 through a file is in cache/snapshot_test.cpp.
 
 #include <algorithm>
 
@@ -56,6 +57,27 @@ class MsaCacheTest : public ::testing::Test {
         return last;
     }
 
+    /// What the cache holds of a sequence, as the numbers of one part of each page: f32.
+    std::vector<float> contentOf(SequenceId sequence, inference::PagePart part) {
+        const inference::SnapshotContent content = *cache_->hold(sequence);
+        cache_->end(sequence);
+        inference::Backend& backend = model_->backend();
+        const inference::PageShape& shape = backend.pageShape();
+        const size_t row = shape.rowBytes(part) / sizeof(float);
+        std::vector<float> all;
+        for (size_t layer = 0; layer < shape.n_layers; ++layer) {
+            for (size_t pos = 0; shape.has(part, layer) && pos < content.tokens.size(); ++pos) {
+                const auto bytes = *backend.readPage(content.pages[pos / 128], part, layer);
+                for (size_t head = 0; head < shape.headCount(part); ++head) {
+                    const auto* from = reinterpret_cast<const float*>(bytes.data()) +
+                                       (head * 128 + pos % 128) * row;
+                    all.insert(all.end(), from, from + row);
+                }
+            }
+        }
+        return all;
+    }
+
     [[nodiscard]] std::vector<TokenId> prefix(size_t n) const {
         return {ids_.begin(), ids_.begin() + static_cast<std::ptrdiff_t>(n)};
     }
@@ -77,12 +99,13 @@ double largestDifference(const std::vector<float>& a, const std::vector<float>& 
     return largest;
 }
 
-TEST_F(MsaCacheTest, ForksAndReusedPrefixesGoOnLikeAFreshRun) {
+TEST_F(MsaCacheTest, T09_ForksAndReusedPrefixesGoOnLikeAFreshRun) {
     const SequenceId whole = cache_->open();
     const auto expected = feed(whole, ids_);
     const auto blocks = blocks_;
     // On a border of a page, of a block, inside both, and one token before the end.
-    for (const size_t n : {size_t{128}, size_t{144}, size_t{129}, size_t{255}, size_t{319}}) {
+    for (const size_t n : {size_t{128}, size_t{144}, size_t{129}, size_t{255}, size_t{256},
+                           size_t{257}, size_t{319}}) {
         const SequenceId fork = *cache_->fork(whole, n);
         std::vector<TokenId> other = prefix(n);
         other.insert(other.end(), 60, 7);
@@ -92,6 +115,11 @@ TEST_F(MsaCacheTest, ForksAndReusedPrefixesGoOnLikeAFreshRun) {
         EXPECT_GE(n_cached_, n);
         EXPECT_LT(largestDifference(again, expected), kTolerance) << "fork at " << n;
         EXPECT_EQ(blocks_, blocks) << "fork at " << n;
+        for (const auto part :
+             {inference::PagePart::KeysAndValues, inference::PagePart::IndexKeys}) {
+            EXPECT_LT(largestDifference(contentOf(fork, part), contentOf(whole, part)), kTolerance)
+                << "fork at " << n;
+        }
         cache_->close(fork);
     }
     // The source is as it was.
@@ -99,7 +127,7 @@ TEST_F(MsaCacheTest, ForksAndReusedPrefixesGoOnLikeAFreshRun) {
     EXPECT_LT(largestDifference(source, expected), kTolerance);
 }
 
-TEST_F(MsaCacheTest, RejectedTokensLeaveNoTrace) {
+TEST_F(MsaCacheTest, T09_RejectedTokensLeaveNoTrace) {
     const SequenceId sequence = cache_->open();
     feed(sequence, prefix(300));
     for (const size_t n_rejected : {size_t{1}, size_t{9}, size_t{40}}) {
@@ -115,7 +143,7 @@ TEST_F(MsaCacheTest, RejectedTokensLeaveNoTrace) {
     EXPECT_EQ(blocks, blocks_);
 }
 
-TEST_F(MsaCacheTest, BannedBlocksAreNotChosen) {
+TEST_F(MsaCacheTest, T12_BannedBlocksAreNotChosen) {
     const SequenceId sequence = cache_->open();
     feed(sequence, ids_);
     const std::vector<int32_t> before = blocks_;

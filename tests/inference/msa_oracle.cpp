@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <random>
 
@@ -88,13 +89,16 @@ void attendTo(const MsaShape& shape,
     }
 }
 
-inference::BackendShape backendShape(const MsaShape& shape, size_t n_tokens, size_t max_tokens) {
+inference::BackendShape backendShape(const MsaShape& shape,
+                                     size_t n_tokens,
+                                     size_t max_tokens,
+                                     const BackendRun& run) {
     inference::BackendShape backend;
     backend.n_layers = 1;
     backend.n_heads = shape.n_heads;
     backend.n_kv_heads = shape.n_groups;
     backend.head_dim = shape.head_dim;
-    backend.cache_type = kernels::CacheType::F32;
+    backend.cache_type = run.cache_type;
     backend.max_tokens = max_tokens;
     backend.step_width = shape.n_heads * shape.head_dim;
     backend.attention_scale =
@@ -106,7 +110,7 @@ inference::BackendShape backendShape(const MsaShape& shape, size_t n_tokens, siz
     index.top_k = shape.top_k;
     index.n_init = shape.n_init;
     index.n_local = shape.n_local;
-    index.cache_type = kernels::CacheType::F32;
+    index.cache_type = run.index_cache_type;
     index.layers = {true};
     index.max_blocks = (n_tokens + shape.block_tokens - 1) / shape.block_tokens;
     return backend;
@@ -117,8 +121,8 @@ class AttendRunner {
   public:
     AttendRunner(const MsaShape& shape, size_t n_tokens, size_t max_tokens, const BackendRun& run)
         : shape_(shape),
-          is_dense_(run.is_dense),
-          backend_(*inference::CpuBackend::create(backendShape(shape, n_tokens, max_tokens),
+          run_(run),
+          backend_(*inference::CpuBackend::create(backendShape(shape, n_tokens, max_tokens, run),
                                                   inference::Precision::Exact,
                                                   *run.table,
                                                   run.n_threads)),
@@ -128,9 +132,19 @@ class AttendRunner {
           out_(*backend_->addBuffer(max_tokens, shape.n_heads * shape.head_dim)),
           index_q_(*backend_->addBuffer(max_tokens, shape.n_groups * shape.index_dim)),
           index_k_(*backend_->addBuffer(max_tokens, shape.index_dim)) {
-        for (size_t pos = 0; pos < n_tokens; pos += kernels::kPageTokens) {
-            pages_.push_back(*backend_->allocatePage());
+        const size_t n_pages = (n_tokens + kernels::kPageTokens - 1) / kernels::kPageTokens;
+        std::vector<inference::PageId> pool(n_pages + kOtherPages);
+        for (inference::PageId& page : pool) {
+            page = *backend_->allocatePage();
         }
+        if (run.order == PageOrder::Descending) {
+            std::reverse(pool.begin(), pool.end());
+        } else if (run.order == PageOrder::Scattered) {
+            std::shuffle(pool.begin(), pool.end(), std::mt19937(5));
+        }
+        const auto end = pool.begin() + static_cast<std::ptrdiff_t>(n_pages);
+        pages_.assign(pool.begin(), end);
+        others_.assign(end, pool.end());
     }
 
     void pass(const MsaInput& input, size_t first_pos, size_t n_tokens, MsaOutput& output) {
@@ -141,26 +155,44 @@ class AttendRunner {
         fill(*index_k_, input.index_k, first_pos, n_tokens, shape_.index_dim);
         const size_t n_pages =
             (first_pos + n_tokens + kernels::kPageTokens - 1) / kernels::kPageTokens;
-        const inference::PassRun run = {n_tokens, first_pos, std::span(pages_).first(n_pages)};
+        if (run_.filling) {
+            fillInvalid(first_pos, *run_.filling);
+        }
+        inference::PassRun run = {n_tokens, first_pos, std::span(pages_).first(n_pages)};
+        if (!run_.banned.empty()) {
+            run.banned_blocks = run_.banned.at(first_pos);
+        }
         backend_->beginPass(std::span(&run, 1));
         const inference::IndexStep index = {index_q_.get(), index_k_.get(), nullptr, nullptr};
         inference::AttendStep step;
         step.q = q_.get();
         step.k = k_.get();
         step.v = v_.get();
-        step.index = is_dense_ ? nullptr : &index;
+        step.index = run_.is_dense ? nullptr : &index;
         step.out = out_.get();
         backend_->attend(step);
         ASSERT_TRUE(backend_->await().has_value());
         const std::span<float> out = backend_->read(*out_, n_tokens);
         output.out.insert(output.out.end(), out.begin(), out.end());
-        if (!is_dense_) {
+        if (!run_.is_dense) {
             const std::span<const int32_t> blocks = backend_->chosenBlocks(0);
             output.blocks.insert(output.blocks.end(), blocks.begin(), blocks.end());
         }
     }
 
   private:
+    static constexpr size_t kOtherPages = 3;  ///< of nobody
+
+    void fillInvalid(size_t n_valid, float number) {
+        for (size_t i = 0; i < pages_.size(); ++i) {
+            const size_t begin = i * kernels::kPageTokens;
+            fillRows(*backend_, pages_[i], n_valid > begin ? n_valid - begin : 0, number);
+        }
+        for (const inference::PageId page : others_) {
+            fillRows(*backend_, page, 0, number);
+        }
+    }
+
     void fill(inference::DeviceBuffer& buffer,
               const std::vector<float>& values,
               size_t first,
@@ -174,13 +206,53 @@ class AttendRunner {
     using Buffer = std::unique_ptr<inference::DeviceBuffer>;
 
     const MsaShape shape_;
-    const bool is_dense_;
+    const BackendRun run_;
     std::unique_ptr<inference::CpuBackend> backend_;
     Buffer q_, k_, v_, out_, index_q_, index_k_;
     std::vector<inference::PageId> pages_;
+    std::vector<inference::PageId> others_;
 };
 
 }  // namespace
+
+void fillRows(inference::Backend& backend, inference::PageId page, size_t n_valid, float number) {
+    using inference::PagePart;
+    const inference::PageShape& shape = backend.pageShape();
+    for (size_t layer = 0; layer < shape.n_layers; ++layer) {
+        for (const PagePart part : {PagePart::KeysAndValues, PagePart::IndexKeys}) {
+            if (!shape.has(part, layer)) {
+                continue;
+            }
+            const bool is_kv = part == PagePart::KeysAndValues;
+            const size_t n = is_kv ? shape.head_dim : shape.index_head_dim;
+            const kernels::CacheType type = is_kv ? shape.cache_type : shape.index_cache_type;
+            std::vector<uint8_t> row(shape.rowBytes(part), 0x7f);
+            if (type == kernels::CacheType::Q8_0) {
+                // Scales take what the row could not: NaN, infinity, the largest number there is.
+                const std::vector<float> scales((row.size() - kernels::cacheScalesBegin(n)) / 2,
+                                                std::min(number, 65504.0F));
+                kernels::tableFor(kernels::Isa::Scalar)
+                    ->to_cache(kernels::CacheType::F16,
+                               std::isfinite(number)
+                                   ? scales.data()
+                                   : std::vector<float>(scales.size(), number).data(),
+                               row.data() + kernels::cacheScalesBegin(n), scales.size());
+            } else {
+                kernels::tableFor(kernels::Isa::Scalar)
+                    ->to_cache(type, std::vector<float>(n, number).data(), row.data(), n);
+            }
+            // The page is the test's own: it may write where the backend lets it look.
+            auto* bytes = const_cast<std::byte*>(backend.readPage(page, part, layer)->data());
+            for (size_t head = 0; head < shape.headCount(part); ++head) {
+                for (size_t t = std::min(n_valid, kernels::kPageTokens); t < kernels::kPageTokens;
+                     ++t) {
+                    std::memcpy(bytes + (head * kernels::kPageTokens + t) * row.size(), row.data(),
+                                row.size());
+                }
+            }
+        }
+    }
+}
 
 MsaInput randomInput(const MsaShape& shape, size_t n_tokens, uint64_t seed) {
     std::mt19937 random(static_cast<uint32_t>(seed));

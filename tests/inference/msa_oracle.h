@@ -6,9 +6,11 @@
 // threads; and the backend's attend step run on the same numbers. Tests only.
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
+#include "inference/backend/backend.h"
 #include "kernels/kernels.h"
 
 namespace belvedere::testing {
@@ -45,12 +47,28 @@ struct MsaOutput {
 /// Every token by the definition.
 [[nodiscard]] MsaOutput msaOracle(const MsaShape& shape, const MsaInput& input);
 
+/// Where the pages of a sequence stand among those of the backend.
+enum class PageOrder { Ascending, Descending, Scattered };
+
 struct BackendRun {
     const kernels::KernelTable* table = nullptr;
     std::vector<size_t> chunks;  ///< tokens of each pass; the last one is repeated to the end
     size_t n_threads = 2;
     bool is_dense = false;  ///< without the index branch
+    kernels::CacheType cache_type = kernels::CacheType::F32;
+    kernels::CacheType index_cache_type = kernels::CacheType::F32;
+    PageOrder order = PageOrder::Ascending;
+    /// Before each pass, what every byte of the cache that holds no token says: in rows behind the
+    /// last one and in pages of nobody, scales included.
+    std::optional<float> filling;
+    /// [n_tokens] of [n_blocks]: what each token may not choose; passes of one token. Empty: all
+    /// may.
+    std::vector<std::vector<uint8_t>> banned;
 };
+
+/// Fills the rows [n_valid, kPageTokens) of a page, in all its parts, with a number in the type of
+/// the cache.
+void fillRows(inference::Backend& backend, inference::PageId page, size_t n_valid, float number);
 
 /// Errors fail the running test.
 [[nodiscard]] MsaOutput runBackend(const MsaShape& shape,
