@@ -63,6 +63,7 @@ struct EngineConfig {
 /// Bytes that a model and its window take, known before it is loaded.
 struct MemoryNeed {
     uint64_t weights = 0;     ///< in the layout of the kernels, norms and adapters included
+    uint64_t experts = 0;     ///< of these, those of MoE layers
     uint64_t mapped = 0;      ///< weights read where they stand in the file, experts left out
     uint64_t scratch = 0;     ///< activations and working memory
     uint64_t page_bytes = 0;  ///< of kernels::kPageTokens tokens of the cache

@@ -362,6 +362,8 @@ class Backend {
 
     /// Bytes of weights this backend holds beside the mapped file.
     [[nodiscard]] virtual uint64_t residentBytes() const = 0;
+    /// Of these, experts.
+    [[nodiscard]] virtual uint64_t expertBytes() const = 0;
     /// Bytes of weights that are read where they stand in the file, experts left out.
     [[nodiscard]] virtual uint64_t mappedBytes() const = 0;
     /// Bytes of activations and working memory.

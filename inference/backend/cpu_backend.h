@@ -72,6 +72,8 @@ class CpuBackend final : public Backend {
         return resident_bytes_ + expert_store_.residentBytes();
     }
 
+    [[nodiscard]] uint64_t expertBytes() const override { return expert_store_.residentBytes(); }
+
     [[nodiscard]] uint64_t mappedBytes() const override { return mapped_bytes_; }
 
     [[nodiscard]] uint64_t scratchBytes() const override { return scratch_bytes_; }

@@ -15,6 +15,8 @@ namespace {
 
 /// Of the machine's memory, what weights and cache together may take.
 constexpr double kUsableMemory = 0.9;
+/// Tokens that a model's own window keeps before experts leave memory for it.
+constexpr size_t kLeastWindow = 8192;
 
 uint64_t machineBytes() {
     return static_cast<uint64_t>(::sysconf(_SC_PHYS_PAGES)) *
@@ -132,6 +134,35 @@ uint64_t cacheBytes(const MemoryNeed& need, size_t context_tokens) {
     return n_pages * need.page_bytes;
 }
 
+uint64_t usableBytes(const ModelOptions& options) {
+    const uint64_t machine = options.machine_bytes > 0 ? options.machine_bytes : machineBytes();
+    return static_cast<uint64_t>(kUsableMemory * static_cast<double>(machine));
+}
+
+/// The share of memory for experts where not all fit beside everything else and a window: the rest
+/// stays in the file. 0: no limit. `need`: without the cache; becomes what is held then.
+uint64_t limitExperts(const ModelConfig& config,
+                      const ModelOptions& options,
+                      MemoryNeed& need,
+                      std::vector<std::string>& notices) {
+    const size_t window = options.context_tokens > 0
+                              ? options.context_tokens
+                              : std::min(config.context_tokens, kLeastWindow);
+    const uint64_t others = need.total() - need.experts + cacheBytes(need, window);
+    const uint64_t usable = usableBytes(options);
+    if (options.expert_budget_bytes > 0 || others >= usable || need.experts <= usable - others) {
+        return options.expert_budget_bytes;
+    }
+    const uint64_t budget = usable - others;
+    notices.push_back(fmt::format(
+        "{:.2f} of {:.2f} GiB of experts are held in memory; the others are read from the file "
+        "when they are chosen, which is slow",
+        gib(budget), gib(need.experts)));
+    need.weights -= need.experts - budget;
+    need.experts = budget;
+    return budget;
+}
+
 /// The window: what was asked for, else the model's own; never more than the memory of this machine
 /// can cache. `need`: without the cache.
 Result<size_t> chooseContext(const std::string& path,
@@ -141,8 +172,7 @@ Result<size_t> chooseContext(const std::string& path,
                              std::vector<std::string>& notices) {
     const size_t asked = options.context_tokens;
     const size_t wanted = asked > 0 ? asked : config.context_tokens;
-    const uint64_t machine = options.machine_bytes > 0 ? options.machine_bytes : machineBytes();
-    const auto usable = static_cast<uint64_t>(kUsableMemory * static_cast<double>(machine));
+    const uint64_t usable = usableBytes(options);
     const uint64_t for_cache = usable - std::min(usable, need.total());
     const size_t n_fitting = for_cache / need.page_bytes * kernels::kPageTokens;
     if (wanted > n_fitting && (asked > 0 || n_fitting == 0)) {
@@ -166,8 +196,8 @@ Result<size_t> chooseContext(const std::string& path,
                     "of the {:.2f} GiB of this machine {:.2f} may be used: {}",
                     path, wanted,
                     static_cast<double>(wanted) / kernels::kPageTokens * gib(need.page_bytes),
-                    gib(need.weights), gib(need.mapped), gib(need.scratch), gib(machine),
-                    gib(usable), choices);
+                    gib(need.weights), gib(need.mapped), gib(need.scratch),
+                    gib(usable) / kUsableMemory, gib(usable), choices);
     }
     if (asked > config.context_tokens) {
         notices.push_back(
@@ -238,6 +268,7 @@ Result<MemoryNeed> measureMemory(const ModelSource& source,
     }
     MemoryNeed need;
     need.weights = backend->residentBytes();
+    need.experts = backend->expertBytes();
     need.mapped = backend->mappedBytes();
     need.scratch = backend->scratchBytes();
     need.page_bytes = backend->pageBytes();
@@ -270,9 +301,10 @@ ModelInfo describeSource(const ModelSource& source) {
 }
 
 Result<std::unique_ptr<Model>> Model::load(const LoadRequest& request,
-                                           const ModelOptions& options,
+                                           const ModelOptions& asked,
                                            const LoadProgress& progress,
                                            const std::stop_token& stop) {
+    ModelOptions options = asked;
     const auto report = [&](double fraction, const char* what) {
         if (progress) {
             progress(fraction, what);
@@ -314,6 +346,7 @@ Result<std::unique_ptr<Model>> Model::load(const LoadRequest& request,
     info.memory = BV_TRY(
         measureMemory(source, model->adapters_, config, vision, options,
                       options.context_tokens > 0 ? options.context_tokens : config.context_tokens));
+    options.expert_budget_bytes = limitExperts(config, options, info.memory, info.notices);
     info.context_tokens =
         BV_TRY(chooseContext(request.model_path, config, info.memory, options, info.notices));
     info.memory.cache = cacheBytes(info.memory, info.context_tokens);

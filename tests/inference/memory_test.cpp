@@ -99,6 +99,10 @@ TEST_F(MemoryTest, AWindowThatDoesNotFitIsRefusedAndTheOneItNamesFits) {
         const auto room = static_cast<double>(need.total() - need.cache + 3 * need.page_bytes);
         options_.machine_bytes = static_cast<uint64_t>(room * 1.02 / 0.9);
         const auto refused = Model::load(request, options_, nullptr, {});
+        if (need.experts > 0) {
+            EXPECT_TRUE(refused.has_value()) << "experts leave memory before the window shrinks";
+            continue;
+        }
         if (refused.has_value()) {
             // 2 % of the weights held a page more.
             EXPECT_GT(need.total(), 50 * need.page_bytes) << request.model_path;
@@ -122,6 +126,27 @@ TEST_F(MemoryTest, WeightsThatDoNotFitAreRefusedWhateverTheWindow) {
         ASSERT_FALSE(refused.has_value());
         EXPECT_EQ(refused.error().code, ErrorCode::OutOfMemory);
         EXPECT_NE(refused.error().message.find("smaller weights"), std::string::npos);
+    }
+}
+
+TEST_F(MemoryTest, ExpertsThatDoNotFitStayInTheFile) {
+    for (const LoadRequest& request : {requests_[0], requests_[1]}) {
+        options_.context_tokens = 256;
+        options_.machine_bytes = 0;
+        const MemoryNeed need = (*Model::load(request, options_, nullptr, {}))->info().memory;
+        ASSERT_GT(need.experts, 0U);
+        const uint64_t room = need.total() - need.experts / 2;
+        options_.machine_bytes = static_cast<uint64_t>(static_cast<double>(room) / 0.9);
+        const auto model = Model::load(request, options_, nullptr, {});
+        ASSERT_TRUE(model.has_value()) << model.error().message;
+        const ModelInfo& info = (*model)->info();
+        EXPECT_LE(info.memory.total(), room);
+        EXPECT_LE(info.resident_bytes, info.memory.weights);
+        EXPECT_GT(info.resident_bytes, need.weights - need.experts);
+        EXPECT_EQ(info.context_tokens, 256U);
+        ASSERT_FALSE(info.notices.empty());
+        EXPECT_NE(info.notices.front().find("experts are held in memory"), std::string::npos)
+            << info.notices.front();
     }
 }
 
