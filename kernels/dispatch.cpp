@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Detection of the CPU and the operating system, and the tables: scalar, overlaid by avx2, overlaid
-// by avx512.
+// by avx512, overlaid by amx.
 
 #include <cstdlib>
 #include <cstring>
@@ -12,6 +12,8 @@
 #endif
 #if defined(__linux__)
 #include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 #endif
 
 #include "kernels/base/check.h"
@@ -65,6 +67,18 @@ uint64_t enabledStates(const Registers& leaf1) {
     return static_cast<uint64_t>(high) << 32 | low;
 }
 
+/// Tiles are large: Linux gives a process their state only when it asks. Every thread has it then.
+/// Source: Linux, Documentation/arch/x86/xstate.rst.
+bool mayUseTiles() {
+#if defined(__linux__)
+    constexpr long kRequestPermission = 0x1023;  // ARCH_REQ_XCOMP_PERM
+    constexpr long kTileData = 18;               // the component's number in XCR0
+    return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+#else
+    return false;
+#endif
+}
+
 // Bit positions: Intel SDM volume 2, CPUID; volume 1, 13.3 for XCR0.
 Features detectFeatures() {
     const Registers leaf1 = cpuid(1, 0);
@@ -73,7 +87,7 @@ Features detectFeatures() {
     const uint64_t states = enabledStates(leaf1);
     const bool ymm = (states & 0x6U) == 0x6U;
     const bool zmm = (states & 0xe6U) == 0xe6U;
-    const bool tiles = (states & 0x60000U) == 0x60000U;
+    const bool tiles = (states & 0x60000U) == 0x60000U && bit(leaf7.d, 24) && mayUseTiles();
     Features f;
     f.avx2 = ymm && bit(leaf7.b, 5);
     f.fma = ymm && bit(leaf1.c, 12);
@@ -128,7 +142,7 @@ bool canRun(Isa isa) {
         case Isa::Avx512:
             return avx2 && f.avx512_base && f.avx512_vnni;
         case Isa::Amx:
-            return false;  // no table yet
+            return BV_AMX != 0 && avx2 && f.avx512_base && f.avx512_vnni && f.avx512_bf16 && f.amx_bf16;
     }
     return false;
 #else
@@ -146,12 +160,15 @@ KernelTable makeTable(Isa isa) {
     if (isa >= Isa::Avx512) {
         registerAvx512(table, {.avx512_bf16 = features().avx512_bf16});
     }
+    if (isa >= Isa::Amx) {
+        registerAmx(table);
+    }
 #endif
     return table;
 }
 
 Isa bestIsa() {
-    for (const Isa isa : {Isa::Avx512, Isa::Avx2}) {
+    for (const Isa isa : {Isa::Amx, Isa::Avx512, Isa::Avx2}) {
         if (canRun(isa)) {
             return isa;
         }
@@ -192,6 +209,7 @@ const KernelTable* tableFor(Isa isa) {
     static const KernelTable kScalar = makeTable(Isa::Scalar);
     static const KernelTable kAvx2 = canRun(Isa::Avx2) ? makeTable(Isa::Avx2) : kScalar;
     static const KernelTable kAvx512 = canRun(Isa::Avx512) ? makeTable(Isa::Avx512) : kAvx2;
+    static const KernelTable kAmx = canRun(Isa::Amx) ? makeTable(Isa::Amx) : kAvx512;
     switch (isa) {
         case Isa::Scalar:
             return &kScalar;
@@ -200,7 +218,7 @@ const KernelTable* tableFor(Isa isa) {
         case Isa::Avx512:
             return &kAvx512;
         case Isa::Amx:
-            return nullptr;
+            return &kAmx;
     }
     return nullptr;
 }

@@ -17,5 +17,6 @@ struct CpuExtras {
 void registerScalar(KernelTable& table) noexcept;
 void registerAvx2(KernelTable& table) noexcept;
 void registerAvx512(KernelTable& table, CpuExtras extras) noexcept;
+void registerAmx(KernelTable& table) noexcept;
 
 }  // namespace belvedere::kernels

@@ -6,6 +6,7 @@
 #include <immintrin.h>
 
 #include "kernels/avx512/avx512_kernels.h"
+#include "kernels/avx512/float8.h"
 #include "kernels/avx512/transpose.h"
 #include "kernels/packed.h"
 #include "kernels/scalar/scalar_kernels.h"
@@ -15,8 +16,6 @@ namespace {
 
 /// Columns that the exact way decodes at a time: the largest block.
 constexpr size_t kDecodeCols = 256;
-/// E4M3 is read as 2^-8 of its value; the sums make up for it.
-constexpr float kFloat8Factor = 256.0F;
 
 __mmask16 rowMask(size_t n_rows) {
     return static_cast<__mmask16>(n_rows >= kTileRows ? 0xffffU : (1U << n_rows) - 1U);
@@ -28,11 +27,7 @@ __m512 loadColumn(const uint8_t* tile, size_t col) {
     if constexpr (kType == WeightType::F32) {
         return _mm512_loadu_ps(tile + col * 64);
     } else if constexpr (kType == WeightType::MXFP8) {
-        // The bits of E4M3 as those of binary16, whose bias is 8 larger: times 2^-8.
-        const __m256i bytes = _mm256_cvtepi8_epi16(
-            _mm_loadu_si128(reinterpret_cast<const __m128i*>(tile + col * kTileRows)));
-        const __m256i mask = _mm256_set1_epi16(static_cast<int16_t>(0xbf80));
-        return _mm512_cvtph_ps(_mm256_and_si256(_mm256_slli_epi16(bytes, 7), mask));
+        return loadFloat8(tile + col * kTileRows);
     } else {
         const __m256i halves =
             _mm256_loadu_si256(reinterpret_cast<const __m256i*>(tile + col * 32));
@@ -50,13 +45,7 @@ __m512 loadScales(const uint8_t* tile, size_t n_cols, size_t col) {
     if constexpr (kType != WeightType::MXFP8) {
         return _mm512_set1_ps(1.0F);
     } else {
-        // 2^(e - 127), subnormal for e = 0.
-        const uint8_t* scales = tile + n_cols * kTileRows + col / kBlockCols * kTileRows;
-        const __m512i e =
-            _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(scales)));
-        const __m512i subnormal = _mm512_set1_epi32(0x00400000);
-        return _mm512_castsi512_ps(_mm512_mask_mov_epi32(_mm512_slli_epi32(e, 23),
-                                                         _mm512_testn_epi32_mask(e, e), subnormal));
+        return loadFloat8Scales(tile, n_cols, col / kBlockCols);
     }
 }
 

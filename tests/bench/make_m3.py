@@ -72,14 +72,14 @@ def write_facts(writer, options):
     facts.add_leading_dense_block_count(1)
     for key, value in {"head_count": KV_HEADS, "key_length": HEAD_DIM, "top_k": 16, "block_size": 128, "local_blocks": 1}.items():
         facts.add_uint32(f"minimax-m3.attention.indexer.{key}", value)
-    tokens = [*byte_symbols(), "<bos>", "<eos>"]
+    tokens = [*byte_symbols(), "he", "<bos>", "<eos>"]
     facts.add_tokenizer_model("gpt2")
     facts.add_tokenizer_pre("minimax-m2")
     facts.add_token_list(tokens)
-    facts.add_token_types([gguf.TokenType.NORMAL] * 256 + [gguf.TokenType.CONTROL] * 2)
-    facts.add_token_merges([])
-    facts.add_bos_token_id(256)
-    facts.add_eos_token_id(257)
+    facts.add_token_types([gguf.TokenType.NORMAL] * 257 + [gguf.TokenType.CONTROL] * 2)
+    facts.add_token_merges(["h e"])  # llama.cpp wants one
+    facts.add_bos_token_id(len(tokens) - 2)
+    facts.add_eos_token_id(len(tokens) - 1)
     return len(tokens)
 
 

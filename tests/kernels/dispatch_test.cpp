@@ -72,8 +72,10 @@ TEST(Dispatch, ChosenIsaFollowsTheVariable) {
     {
         const IsaVariable variable("amx");
         const Result<Isa> isa = chosenIsa();
-        ASSERT_FALSE(isa.has_value());
-        EXPECT_EQ(isa.error().code, ErrorCode::Unsupported);
+        ASSERT_EQ(isa.has_value(), tableFor(Isa::Amx) != nullptr);
+        if (!isa.has_value()) {
+            EXPECT_EQ(isa.error().code, ErrorCode::Unsupported);
+        }
     }
 }
 

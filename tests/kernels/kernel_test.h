@@ -32,9 +32,11 @@ class KernelTest : public ::testing::TestWithParam<Isa> {
 /// Names the cases "scalar", "avx2", ...
 std::string isaParamName(const ::testing::TestParamInfo<Isa>& info);
 
-#define BV_FOR_EVERY_ISA(suite)                                                                  \
-    INSTANTIATE_TEST_SUITE_P(Isa, suite, ::testing::Values(Isa::Scalar, Isa::Avx2, Isa::Avx512), \
-                             isaParamName)
+/// Those that every x86-64 machine is asked for, and AMX where it is (elsewhere: amx_test.cpp).
+std::vector<Isa> testedIsas();
+
+#define BV_FOR_EVERY_ISA(suite) \
+    INSTANTIATE_TEST_SUITE_P(Isa, suite, ::testing::ValuesIn(testedIsas()), isaParamName)
 
 /// Pseudo-random numbers, the same on every machine.
 class Random {
