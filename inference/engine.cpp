@@ -29,6 +29,7 @@
 #include "inference/generation.h"
 #include "inference/model/model.h"
 #include "inference/prompt_builder.h"
+#include "inference/prompt_media.h"
 #include "kernels/base/log.h"
 
 namespace belvedere::inference {
@@ -63,14 +64,17 @@ class EngineImpl final : public Engine {
     EngineImpl(std::unique_ptr<Model> model,
                std::unique_ptr<Tokenizer> tokenizer,
                Result<ChatTemplate> chat_template,
+               const PlaceholderIds& placeholders,
                const EngineConfig& config)
         : model_(std::move(model)),
           tokenizer_(std::move(tokenizer)),
           chat_template_(std::move(chat_template)),
+          placeholders_(placeholders),
           unused_(unusedTokens(*tokenizer_, model_->config().vocab_size)),
           prefill_chunk_(config.prefill_chunk),
           drafts_(config.drafts),
           cache_(model_->backend(), config.cache_budget_bytes),
+          embeddings_(config.embedding_budget_bytes),
           thread_([this](const std::stop_token& stop) { runJobs(stop); }) {}
 
     [[nodiscard]] const ModelInfo& info() const override { return model_->info(); }
@@ -88,8 +92,11 @@ class EngineImpl final : public Engine {
     void closeSequence(SequenceId sequence) override;
 
     [[nodiscard]] size_t cachedPrefix(SequenceId sequence,
-                                      std::span<const TokenId> prompt) const override {
-        return cache_.cachedPrefix(sequence, prompt);
+                                      std::span<const TokenId> prompt,
+                                      std::span<const MediaSpan> media) const override {
+        return checkMedia(media, prompt.size()).has_value()
+                   ? cache_.cachedPrefix(sequence, cacheIds(prompt, media, model_->towerKey()))
+                   : 0;
     }
 
     Result<GenerationStats> generate(const GenerateRequest& request,
@@ -111,6 +118,8 @@ class EngineImpl final : public Engine {
 
     [[nodiscard]] std::vector<SequenceUse> sequences() const override { return cache_.sequences(); }
 
+    [[nodiscard]] EmbeddingCache::Use embeddingUse() const override { return embeddings_.use(); }
+
   private:
     [[nodiscard]] Result<void> check(const GenerateRequest& request) const;
     [[nodiscard]] Result<void> checkBlocks(const GenerateRequest& request) const;
@@ -129,10 +138,12 @@ class EngineImpl final : public Engine {
     const std::unique_ptr<Model> model_;
     const std::unique_ptr<Tokenizer> tokenizer_;
     const Result<ChatTemplate> chat_template_;
+    const PlaceholderIds placeholders_;
     const std::vector<TokenId> unused_;
     const size_t prefill_chunk_;
     const bool drafts_;
     KvCache cache_;
+    EmbeddingCache embeddings_;
 
     std::mutex mutex_;
     std::condition_variable_any wake_;
@@ -145,7 +156,9 @@ Result<Prompt> EngineImpl::buildPrompt(const PromptRequest& request) const {
     if (!chat_template_.has_value()) {
         return tl::unexpected<Error>(chat_template_.error());
     }
-    return inference::buildPrompt(*chat_template_, *tokenizer_, request);
+    Prompt prompt = BV_TRY(inference::buildPrompt(*chat_template_, *tokenizer_, request));
+    BV_TRY(expandMedia(*tokenizer_, placeholders_, request.media, prompt));
+    return prompt;
 }
 
 void EngineImpl::closeSequence(SequenceId sequence) {
@@ -175,6 +188,13 @@ Result<void> EngineImpl::check(const GenerateRequest& request) const {
                         id, info().vocab_size);
         }
     }
+    if (!request.media.empty() && model_->tower() == nullptr) {
+        return fail(ErrorCode::InvalidArgument,
+                    "{} reads text only: no vision tower in it or beside it (--mmproj FILE): leave "
+                    "out the images",
+                    info().name);
+    }
+    BV_TRY(checkMedia(request.media, n_prompt));
     return checkBlocks(request);
 }
 
@@ -355,8 +375,8 @@ Result<SequenceId> EngineImpl::openSnapshot(const std::string& path, std::stop_t
 void EngineImpl::runGeneration(GenerationJob& job) {
     model_->backend().setBusy(true);
     try {
-        const GenerationContext context = {*model_, cache_,         *tokenizer_,
-                                           unused_, prefill_chunk_, drafts_};
+        const GenerationContext context = {*model_,        cache_,  *tokenizer_, unused_,
+                                           prefill_chunk_, drafts_, embeddings_};
         std::deque<Generation> generations;
         std::vector<Generation*> all;
         for (size_t part = 0; part < job.parts.size(); ++part) {
@@ -403,6 +423,7 @@ Result<std::unique_ptr<Engine>> Engine::load(const LoadRequest& request,
         return fail(ErrorCode::Corrupt, "{}: {} tokens, but the embedding has {} rows",
                     request.model_path, tokenizer->vocabSize(), model->config().vocab_size);
     }
+    const PlaceholderIds placeholders = BV_TRY(placeholderIds(model->source(), tokenizer.get()));
     Result<ChatTemplate> chat_template = chatTemplateOf(model->source());
     ModelInfo& info = model->info();
     if (!chat_template.has_value()) {
@@ -414,7 +435,7 @@ Result<std::unique_ptr<Engine>> Engine::load(const LoadRequest& request,
            info.path, info.architecture, info.weight_types, info.context_tokens,
            info.instruction_set, info.n_threads);
     return std::unique_ptr<Engine>(std::make_unique<EngineImpl>(
-        std::move(model), std::move(tokenizer), std::move(chat_template), config));
+        std::move(model), std::move(tokenizer), std::move(chat_template), placeholders, config));
 }
 
 }  // namespace belvedere::inference

@@ -22,6 +22,7 @@
 
 #include "inference/chat/conversation.h"
 #include "inference/tokenizer/tokenizer.h"
+#include "inference/vision/embedding_cache.h"
 #include "inference/vision/media.h"
 #include "kernels/base/result.h"
 #include "kernels/formats.h"
@@ -55,7 +56,8 @@ struct EngineConfig {
     kernels::CacheType index_cache_type = kernels::CacheType::BF16;  ///< of MSA's index keys
     Attention attention = Attention::Msa;
     size_t cache_budget_bytes = size_t{4} << 30;  ///< sequences idle longest are evicted above it
-    size_t prefill_chunk = 512;                   ///< tokens between two looks at the stop token
+    size_t embedding_budget_bytes = size_t{256} << 20;  ///< of images, by what they show
+    size_t prefill_chunk = 512;  ///< tokens between two looks at the stop token
     bool drafts = true;  ///< guess tokens that repeat earlier ones and confirm several in a pass;
                          ///< the output is the same without
 };
@@ -111,6 +113,9 @@ struct FixedPiece {
 struct PromptRequest {
     ChatRequest chat;
     std::vector<FixedPiece> pieces;
+    /// What the image and video parts of `chat` show, images and clips each in their order. Empty:
+    /// their placeholders stay as the template writes them.
+    std::vector<std::shared_ptr<const Media>> media = {};
 };
 
 /// Tokens [token_begin, token_end) of a prompt come from the text part with this source.
@@ -123,6 +128,7 @@ struct PromptRange {
 struct Prompt {
     std::vector<TokenId> ids;
     std::vector<PromptRange> ranges;  ///< in order of tokens; parts without a source are left out
+    std::vector<MediaSpan> media;     ///< in order of tokens
 };
 
 struct SamplingParams {
@@ -170,6 +176,7 @@ struct GenerateRequest {
     bool show_special_tokens = false;  ///< stream markers such as <think> that are hidden otherwise
     bool drafts = true;                ///< and EngineConfig::drafts
     BlockBan ban;
+    std::vector<MediaSpan> media;      ///< tokens of the prompt that stand for images, ascending
     std::vector<size_t> share_layers;  ///< MSA layers that BlockShare counts; empty: all
 };
 
@@ -180,10 +187,13 @@ struct GenerationStats {
     size_t n_cached = 0;     ///< prompt tokens taken from the KV cache
     size_t n_prefilled = 0;  ///< prompt tokens computed
     size_t n_generated = 0;
+    size_t n_images = 0;    ///< images and clips that the tower was needed for, as the next
+    size_t n_encoded = 0;   ///< of these; the others were still known
     size_t n_passes = 0;    ///< after the prompt
     size_t n_drafted = 0;   ///< tokens that were guessed
     size_t n_accepted = 0;  ///< and right
-    std::chrono::duration<double> prefill{};
+    std::chrono::duration<double> encoding{};  ///< of images
+    std::chrono::duration<double> prefill{};   ///< encoding included
     std::chrono::duration<double> generation{};
     std::chrono::duration<double>
         first_token{};  ///< from the call to the first token, waiting in the queue included
@@ -231,7 +241,8 @@ class Engine {
     [[nodiscard]] virtual const Tokenizer& tokenizer() const = 0;
 
     /// Renders the model's chat template and tokenizes: template literals may hold special tokens,
-    /// message text never does.
+    /// message text never does. With images their placeholders are expanded, so that the prompt's
+    /// length is what they cost.
     [[nodiscard]] virtual Result<Prompt> buildPrompt(const PromptRequest& request) const = 0;
 
     /// An empty sequence. Sequences share the pages of equal prefixes; generate() finds the longest
@@ -242,11 +253,12 @@ class Engine {
     virtual void closeSequence(SequenceId sequence) = 0;
     /// Prompt tokens that would come from the cache, without a ban.
     [[nodiscard]] virtual size_t cachedPrefix(SequenceId sequence,
-                                              std::span<const TokenId> prompt) const = 0;
+                                              std::span<const TokenId> prompt,
+                                              std::span<const MediaSpan> media = {}) const = 0;
 
     /// Errors: InvalidArgument where prompt plus one token exceed the window (with the numbers: a
-    /// prompt is never cut); OutOfMemory, Internal. Cancellation is no error: it is the finish
-    /// reason, and the sequence keeps what is computed.
+    /// prompt is never cut) or the model takes no images; OutOfMemory, Internal. Cancellation is no
+    /// error: it is the finish reason, and the sequence keeps what is computed.
     virtual Result<GenerationStats> generate(const GenerateRequest& request,
                                              GenerationSink& sink,
                                              std::stop_token stop) = 0;
@@ -289,6 +301,8 @@ class Engine {
     };
 
     [[nodiscard]] virtual CacheUse cacheUse() const = 0;
+    /// Of the embeddings of images.
+    [[nodiscard]] virtual EmbeddingCache::Use embeddingUse() const = 0;
 
     /// What one sequence holds of it.
     struct SequenceUse {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "inference/prompt_media.h"
 #include "kernels/base/log.h"
 
 namespace belvedere::inference {
@@ -68,7 +69,8 @@ Generation::Generation(const GenerationContext& context, GenerationJob& job, siz
       shares_(context.model.config(), part_.request.share_layers),
       ban_(effectiveBan(part_.request)),
       banned_(bannedMask(ban_, context.model.info())),
-      tokens_(part_.request.prompt) {
+      tokens_(part_.request.prompt),
+      cache_ids_(cacheIds(part_.request.prompt, part_.request.media, context.model.towerKey())) {
     tokens_.reserve(
         tokens_.size() +
         std::min(part_.request.max_tokens, context.model.info().context_tokens - tokens_.size()) +
@@ -116,7 +118,7 @@ void Generation::begin() {
 Result<void> Generation::prefill() {
     BV_TRY(context_.model.checkWhole());
     stats_.n_prompt = tokens_.size();
-    stats_.n_cached = BV_TRY(context_.cache.begin(part_.request.sequence, tokens_, ban_));
+    stats_.n_cached = BV_TRY(context_.cache.begin(part_.request.sequence, cache_ids_, ban_));
     is_in_use_ = true;
     n_computed_ = stats_.n_cached;
     const auto begin = Clock::now();
@@ -125,13 +127,15 @@ Result<void> Generation::prefill() {
         if (part_.stop.stop_requested()) {
             return fail(ErrorCode::Cancelled, "stopped in the prompt");
         }
-        const auto chunk_begin = Clock::now();
         BV_TRY(context_.model.checkWhole());
         BV_TRY(context_.cache.checkStored());
         // No pass reaches over the begin of a ban.
         const size_t end =
             n_computed_ < ban_.begin ? std::min(ban_.begin, tokens_.size()) : tokens_.size();
-        BV_TRY(forward(std::min(chunk_, end - n_computed_)));
+        const size_t n = std::min(chunk_, end - n_computed_);
+        BV_TRY(encodeImages(n));
+        const auto chunk_begin = Clock::now();
+        BV_TRY(forward(n));
         const auto step = (Clock::now() - chunk_begin) / (2 * context_.model.config().n_layers);
         if (step > kStopInterval && chunk_ > kMinChunk) {
             chunk_ = std::max(kMinChunk, chunk_ / 2);
@@ -140,15 +144,60 @@ Result<void> Generation::prefill() {
         stats_.prefill = Clock::now() - begin;
         send(PrefillMessage{n_computed_, tokens_.size()});
     }
+    images_.clear();
     return {};
+}
+
+Result<void> Generation::encodeImages(size_t n) {
+    for (const MediaSpan& span : part_.request.media) {
+        const bool is_needed =
+            span.token_begin < n_computed_ + n && span.token_begin + span.n_tokens > n_computed_;
+        if (is_needed && !images_.contains(span.media.get())) {
+            images_[span.media.get()] = BV_TRY(encode(*span.media));
+        }
+    }
+    return {};
+}
+
+Result<Embeddings> Generation::encode(const Media& media) {
+    ++stats_.n_images;
+    if (Embeddings known = context_.embeddings.find(media.hash)) {
+        return known;
+    }
+    const auto begin = Clock::now();
+    TowerOutput output =
+        BV_TRY(context_.model.tower()->encode(media.frames, TowerRows::Drop, part_.stop));
+    auto embeddings = std::make_shared<const std::vector<float>>(std::move(output.embeddings));
+    ++stats_.n_encoded;
+    stats_.encoding += Clock::now() - begin;
+    context_.embeddings.add(media.hash, embeddings);
+    return embeddings;
+}
+
+/// Of the next n tokens.
+std::vector<GivenRows> Generation::givenRows(size_t n) const {
+    const size_t dim = context_.model.config().dim;
+    std::vector<GivenRows> given;
+    for (const MediaSpan& span : part_.request.media) {
+        const size_t first = std::max(span.token_begin, n_computed_);
+        const size_t end = std::min(span.token_begin + span.n_tokens, n_computed_ + n);
+        if (first < end) {
+            const size_t row = span.first_row + first - span.token_begin;
+            given.push_back(
+                {first - n_computed_,
+                 std::span(*images_.at(span.media.get())).subspan(row * dim, (end - first) * dim)});
+        }
+    }
+    return given;
 }
 
 /// Runs the next n tokens of the prompt and keeps them in the cache.
 Result<void> Generation::forward(size_t n) {
     const std::span<const PageId> pages = BV_TRY(context_.cache.prepare(part_.request.sequence, n));
-    const auto tokens = std::span<const TokenId>(tokens_).subspan(n_computed_, n);
+    const auto tokens = std::span<const TokenId>(cache_ids_).subspan(n_computed_, n);
     const PassRun one = run(n, pages);
-    BV_TRY(context_.model.decoder().forward(tokens, std::span(&one, 1), part_.stop));
+    BV_TRY(context_.model.decoder().forward(tokens, std::span(&one, 1), part_.stop, nullptr,
+                                            givenRows(n)));
     BV_TRY(context_.model.backend().await());
     context_.cache.commit(part_.request.sequence, tokens);
     pass_tokens_.assign(tokens.begin(), tokens.end());

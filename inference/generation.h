@@ -16,6 +16,7 @@
 // and sampled output for a seed, is the same with and without, as are stop strings and limits.
 
 #include <chrono>
+#include <map>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -72,6 +73,7 @@ struct GenerationContext {
     std::span<const TokenId> banned;  ///< ids that are no tokens
     size_t prefill_chunk = 0;
     bool drafts = true;
+    EmbeddingCache& embeddings;
 };
 
 class Generation {
@@ -109,6 +111,10 @@ class Generation {
   private:
     void leave();
     [[nodiscard]] Result<void> prefill();
+    /// The images among the next n tokens, through the tower where they are not known.
+    [[nodiscard]] Result<void> encodeImages(size_t n);
+    [[nodiscard]] Result<Embeddings> encode(const Media& media);
+    [[nodiscard]] std::vector<GivenRows> givenRows(size_t n) const;
     [[nodiscard]] Result<void> forward(size_t n);
     [[nodiscard]] PassRun run(size_t n_tokens, std::span<const PageId> pages) const;
     size_t sampleRows(std::span<float> logits, size_t first_row, size_t n_rows);
@@ -126,12 +132,14 @@ class Generation {
     Drafter drafter_;
     AnswerStream answer_;
     BlockShares shares_;
-    const BlockBan ban_;                ///< its begin inside the prompt
-    std::vector<uint8_t> banned_;       ///< by block, or empty
-    std::vector<TokenId> tokens_;       ///< prompt and answer
-    size_t n_computed_ = 0;             ///< of these, in the cache
-    std::vector<TokenId> pass_tokens_;  ///< the newest token and its draft
-    std::vector<TokenId> undelivered_;  ///< tokens since the last text
+    const BlockBan ban_;                         ///< its begin inside the prompt
+    std::vector<uint8_t> banned_;                ///< by block, or empty
+    std::vector<TokenId> tokens_;                ///< prompt and answer
+    std::vector<TokenId> cache_ids_;             ///< of the prompt, images by what they show
+    std::map<const Media*, Embeddings> images_;  ///< encoded for this prompt
+    size_t n_computed_ = 0;                      ///< of these, in the cache
+    std::vector<TokenId> pass_tokens_;           ///< the newest token and its draft
+    std::vector<TokenId> undelivered_;           ///< tokens since the last text
     std::vector<std::vector<BlockShare>> undelivered_blocks_;
     std::chrono::steady_clock::time_point decode_begin_;
     GenerationStats stats_;

@@ -15,11 +15,20 @@ size_t pagesFor(size_t n_tokens) {
     return (n_tokens + kPageTokens - 1) / kPageTokens;
 }
 
-size_t commonPrefix(std::span<const TokenId> a, std::span<const TokenId> b) {
-    const size_t n = std::min(a.size(), b.size());
-    return static_cast<size_t>(
-        std::mismatch(a.begin(), a.begin() + static_cast<std::ptrdiff_t>(n), b.begin()).first -
-        a.begin());
+/// Ids below 0 stand for rows of an image: a prefix never ends inside one, so two images are the
+/// same only where all their rows are.
+size_t commonPrefix(std::span<const TokenId> held, std::span<const TokenId> prompt) {
+    const size_t n = std::min(held.size(), prompt.size());
+    auto common = static_cast<size_t>(
+        std::mismatch(held.begin(), held.begin() + static_cast<std::ptrdiff_t>(n), prompt.begin())
+            .first -
+        held.begin());
+    if (common < prompt.size() && prompt[common] < 0) {
+        while (common > 0 && prompt[common - 1] < 0) {
+            --common;
+        }
+    }
+    return common;
 }
 
 }  // namespace

@@ -9,6 +9,8 @@
 // it stands in a snapshot's file: it takes no memory of the budget. A sequence is in use from
 // begin() or hold() to end(), else idle.
 //
+// An id below 0 is a row of an image, by what the image shows (prompt_media.h).
+//
 // Invariants
 //  1. A sequence with n tokens lists at least ceil(n / kPageTokens) pages; entry p of position i is
 //  in page i / kPageTokens.

@@ -190,7 +190,8 @@ Result<void> SnapshotFile::readTables(const SnapshotKey& key, uint64_t expected)
     }
     tokens_ = readTable<TokenId>(bytes_, layout_.tokens_begin, layout_.n_tokens);
     for (size_t i = 0; i < tokens_.size(); ++i) {
-        if (tokens_[i] < 0 || static_cast<size_t>(tokens_[i]) >= key.vocab_size) {
+        // Below 0 are rows of images.
+        if (tokens_[i] >= 0 && static_cast<size_t>(tokens_[i]) >= key.vocab_size) {
             return fail(ErrorCode::Corrupt, "{}: token {} has id {}, the vocabulary {}", name_, i,
                         tokens_[i], key.vocab_size);
         }

@@ -364,6 +364,7 @@ Result<std::unique_ptr<Model>> Model::load(const LoadRequest& request,
                                              passTokens(options, info.context_tokens)));
     if (vision != nullptr) {
         report(0.95, "reading the vision tower");
+        model->tower_key_ = towerDigest(vision->in(source)).low;
         VisionWeights tower =
             BV_TRY(loadVisionWeights(vision->in(source), vision->config, *model->backend_));
         model->tower_ =

@@ -59,6 +59,9 @@ class Model {
     /// nullptr: the model reads text only.
     [[nodiscard]] VisionTower* tower() { return tower_.get(); }
 
+    /// Which tower it is: another one makes other embeddings of the same image.
+    [[nodiscard]] uint64_t towerKey() const { return tower_key_; }
+
     [[nodiscard]] const kernels::KernelTable& kernels() const { return *kernels_; }
 
     /// Of weights, adapters and settings: what entries of the cache depend on, beside the tokens
@@ -83,6 +86,7 @@ class Model {
     std::unique_ptr<Backend> backend_;
     std::unique_ptr<Decoder> decoder_;  // after backend_: its memory goes first
     std::unique_ptr<VisionTower> tower_;
+    uint64_t tower_key_ = 0;
 };
 
 /// Facts from the headers alone.

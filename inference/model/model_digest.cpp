@@ -134,4 +134,14 @@ Digest modelDigest(const ModelSource& source,
     return facts.digest();
 }
 
+Digest towerDigest(const ModelSource& source) {
+    FactList facts;
+    for (const ModelTensor& tensor : source.tensors()) {
+        if (tensor.is_vision) {
+            addTensor(tensor, false, facts);
+        }
+    }
+    return facts.digest();
+}
+
 }  // namespace belvedere::inference

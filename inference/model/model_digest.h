@@ -21,4 +21,7 @@ namespace belvedere::inference {
                                  const ModelConfig& config,
                                  Compute compute);
 
+/// Of the names, types, shapes and bytes (samples of large ones) of all tensors of a vision tower.
+[[nodiscard]] Digest towerDigest(const ModelSource& source);
+
 }  // namespace belvedere::inference

@@ -120,6 +120,9 @@ Result<Media> ClipBuilder::take() {
     if (clip_.frames.empty()) {
         return fail(ErrorCode::InvalidArgument, "{}: a clip without frames", clip_.name);
     }
+    for (size_t i = 0; i < times_.size(); i += kPatchFrames) {
+        clip_.pair_seconds.push_back(times_[i]);
+    }
     clip_.hash = BV_TRY(hashOf(clip_));
     return std::move(clip_);
 }

@@ -74,17 +74,30 @@ class ClipBuilder {
     /// size than the first or the clip grows beyond kMaxClipFrames or kMaxClipPixels.
     [[nodiscard]] Result<void> add(const RgbImage& frame);
 
+    /// The next frame of the clip was taken then. All or none.
+    void addTime(double time_seconds) { times_.push_back(time_seconds); }
+
     /// Errors: InvalidArgument where there is no frame.
     [[nodiscard]] Result<Media> take();
 
   private:
     ResizeLimits limits_;
     Media clip_;
+    std::vector<double> times_;  ///< of the frames
 };
 
 /// All images of a folder, in the order of their names, as the frames of a clip; other files are
 /// left out. Errors: NotFound, Io; those of readImage and ClipBuilder.
 [[nodiscard]] Result<Media> readFrameFolder(const std::string& path,
                                             const ResizeLimits& limits = kVideoLimits);
+
+/// A clip from a video file, or from a folder of frames. Of a file the first frame is taken, then
+/// each that stands 1 / frames_per_second behind the one taken before, or later; when they were
+/// taken is known then. Through OpenCV's videoio. Source: MiniMax-M3's video loader. Errors:
+/// NotFound; InvalidArgument for a rate that is none; Unsupported where the file is no video that
+/// can be decoded; those of ClipBuilder.
+[[nodiscard]] Result<Media> readClip(const std::string& path,
+                                     double frames_per_second = 1.0,
+                                     const ResizeLimits& limits = kVideoLimits);
 
 }  // namespace belvedere::inference
