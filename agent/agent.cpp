@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "agent/conversation.h"
+#include "agent/event_log.h"
 #include "agent/permission_desk.h"
 #include "agent/turn.h"
 #include "kernels/base/log.h"
@@ -158,8 +159,11 @@ void LocalAgent::release(Session& session) {
 }
 
 Result<TurnId> LocalAgent::begin(const TurnRequest& request, Session& session, TurnInput& input) {
-    const Json extra = {{"mode", request.mode == TurnMode::Ask ? "ask" : "work"},
-                        {"model", input.model->description().name}};
+    Json extra = {{"mode", request.mode == TurnMode::Ask ? "ask" : "work"},
+                  {"model", input.model->description().name}};
+    if (!request.attachments.empty()) {
+        extra["attachments"] = attachmentsToJson(request.attachments);
+    }
     const TurnId id = BV_TRY(store_.beginTurn(request.session_id, request.text, extra));
     if (session.conversation == nullptr) {
         // beginTurn has closed what a crash left open, so the log is whole; the new message is its
@@ -168,7 +172,7 @@ Result<TurnId> LocalAgent::begin(const TurnRequest& request, Session& session, T
         std::erase_if(stored.events, [id](const StoredEvent& event) { return event.turn == id; });
         session.conversation = std::make_unique<Conversation>(conversationFromLog(stored));
     }
-    session.conversation->beginTurn(request.text);
+    session.conversation->beginTurn(request.text, request.attachments);
     return id;
 }
 

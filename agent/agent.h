@@ -36,6 +36,7 @@ struct TurnRequest {
     std::string session_id;
     std::string text;
     TurnMode mode = TurnMode::Ask;
+    std::vector<Part> attachments = {};  ///< images and videos by their paths
 };
 
 class Agent {

@@ -7,9 +7,9 @@
 
 namespace belvedere::agent {
 
-void Conversation::beginTurn(const std::string& user_text) {
-    messages_.push_back(textMessage(Role::User, user_text));
-    question_ = user_text;
+void Conversation::beginTurn(const std::string& user_text, std::vector<Part> attachments) {
+    question_ = userMessage(user_text, std::move(attachments));
+    messages_.push_back(question_);
     asks_in_context_ = false;
 }
 
@@ -22,7 +22,7 @@ void Conversation::addAssistant(Message message) {
     // Only an answered question becomes part of the context: the next one then continues the same
     // prefix.
     if (asks_in_context_ && !plainText(message).empty()) {
-        ask_.messages.push_back(textMessage(Role::User, question_));
+        ask_.messages.push_back(question_);
         ask_.messages.push_back(message);
     }
     messages_.push_back(std::move(message));
@@ -75,7 +75,7 @@ Conversation conversationFromLog(const StoredSession& session) {
     for (const StoredEvent& event : session.events) {
         if (event.type == "user_message") {
             answerOpenCalls(conversation);
-            conversation.beginTurn(textOf(event.payload));
+            conversation.beginTurn(textOf(event.payload), attachmentsFromJson(event.payload));
         } else if (event.type == "context") {
             if (contextHasSources(event.payload)) {
                 conversation.useContext(contextFromLog(event.payload, conversation.ask()));

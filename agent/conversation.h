@@ -40,7 +40,7 @@ class Conversation {
 
     [[nodiscard]] const Plan& plan() const { return plan_; }
 
-    void beginTurn(const std::string& user_text);
+    void beginTurn(const std::string& user_text, std::vector<Part> attachments = {});
     /// The running turn is a question to this context.
     void useContext(AskContext context);
     void addAssistant(Message message);
@@ -52,7 +52,7 @@ class Conversation {
     std::vector<Message> messages_;
     AskContext ask_;
     Plan plan_;
-    std::string question_;          ///< of the running turn
+    Message question_;              ///< of the running turn
     bool asks_in_context_ = false;  ///< useContext was called in the running turn
 };
 

@@ -92,6 +92,31 @@ std::string textOf(const Json& payload) {
     return text(payload, "text");
 }
 
+Json attachmentsToJson(const std::vector<Part>& attachments) {
+    Json entries = Json::array();
+    for (const Part& part : attachments) {
+        const bool is_video = part.kind == Part::Kind::Video;
+        entries.push_back({{"kind", is_video ? "video" : "image"}, {"path", part.path}});
+        if (is_video) {
+            entries.back()["frames_per_second"] = part.frames_per_second;
+        }
+    }
+    return entries;
+}
+
+std::vector<Part> attachmentsFromJson(const Json& payload) {
+    std::vector<Part> attachments;
+    for (const Json& entry : list(payload, "attachments")) {
+        Part part;
+        part.kind = text(entry, "kind") == "video" ? Part::Kind::Video : Part::Kind::Image;
+        part.path = text(entry, "path");
+        const double rate = seconds(entry, "frames_per_second");
+        part.frames_per_second = rate > 0 ? rate : part.frames_per_second;
+        attachments.push_back(std::move(part));
+    }
+    return attachments;
+}
+
 Json assistantToJson(const Message& message) {
     Json json = {{"text", plainText(message)}};
     if (!message.reasoning.empty()) {
@@ -261,6 +286,8 @@ Json usageToJson(const UsageUpdated& usage) {
             {"n_generated", usage.n_generated},
             {"n_drafted", usage.n_drafted},
             {"n_accepted", usage.n_accepted},
+            {"n_images", usage.n_images},
+            {"n_encoded", usage.n_encoded},
             {"prefill_seconds", usage.prefill_seconds},
             {"generation_seconds", usage.generation_seconds},
             {"first_token_seconds", usage.first_token_seconds}};
@@ -273,6 +300,8 @@ UsageUpdated usageFromJson(const Json& json) {
             count(json, "n_generated"),
             count(json, "n_drafted"),
             count(json, "n_accepted"),
+            count(json, "n_images"),
+            count(json, "n_encoded"),
             seconds(json, "prefill_seconds"),
             seconds(json, "generation_seconds"),
             seconds(json, "first_token_seconds")};

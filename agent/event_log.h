@@ -16,6 +16,10 @@ namespace belvedere::agent {
 /// The text of user_message and notice events; empty where there is none.
 [[nodiscard]] std::string textOf(const Json& payload);
 
+/// The images and videos of a user_message event, by their paths.
+[[nodiscard]] Json attachmentsToJson(const std::vector<Part>& attachments);
+[[nodiscard]] std::vector<Part> attachmentsFromJson(const Json& payload);
+
 [[nodiscard]] Json assistantToJson(const Message& message);
 [[nodiscard]] Message assistantFromJson(const Json& json);
 

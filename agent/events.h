@@ -126,6 +126,8 @@ struct UsageUpdated {
     size_t n_generated = 0;
     size_t n_drafted = 0;   ///< tokens guessed ahead by the engine
     size_t n_accepted = 0;  ///< and right
+    size_t n_images = 0;    ///< images and clips that were new in the prompt
+    size_t n_encoded = 0;   ///< of these; the others had been seen before
     double prefill_seconds = 0;
     double generation_seconds = 0;
     double first_token_seconds = 0;

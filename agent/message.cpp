@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/message.h"
 
+#include <iterator>
 #include <utility>
 
 namespace belvedere::agent {
@@ -11,6 +12,13 @@ Message textMessage(Role role, std::string text) {
     Part part;
     part.text = std::move(text);
     message.parts.push_back(std::move(part));
+    return message;
+}
+
+Message userMessage(std::string text, std::vector<Part> attachments) {
+    Message message = textMessage(Role::User, std::move(text));
+    message.parts.insert(message.parts.begin(), std::make_move_iterator(attachments.begin()),
+                         std::make_move_iterator(attachments.end()));
     return message;
 }
 

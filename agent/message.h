@@ -27,12 +27,14 @@ struct SourcePiece {
 };
 
 struct Part {
-    enum class Kind { Text, Piece, Image };
+    enum class Kind { Text, Piece, Image, Video };
     Kind kind = Kind::Text;
     std::string text;  ///< Kind::Text
     std::shared_ptr<const SourcePiece>
-        piece;                 ///< Kind::Piece; shared with the repository index, immutable
-    std::string image_png;     ///< Kind::Image: encoded bytes
+        piece;              ///< Kind::Piece; shared with the repository index, immutable
+    std::string image_png;  ///< Kind::Image: encoded bytes, or empty where `path` is given
+    std::string path;       ///< Kind::Image: a file; Kind::Video: one, or a folder of frames
+    double frames_per_second = 1.0;  ///< Kind::Video: taken from a file
     bool is_separate = false;  ///< Kind::Text: tokenized by itself, not with what stands beside it
 };
 
@@ -52,6 +54,9 @@ struct Message {
 };
 
 [[nodiscard]] Message textMessage(Role role, std::string text);
+
+/// A message of the user: what is attached, then the text.
+[[nodiscard]] Message userMessage(std::string text, std::vector<Part> attachments);
 
 /// All text parts joined; pieces and images left out.
 [[nodiscard]] std::string plainText(const Message& message);

@@ -142,6 +142,7 @@ Turn::State Turn::buildAsk() {
                          *input_.source,
                          input_.request.session_id,
                          input_.request.text,
+                         input_.request.attachments,
                          input_.config.source_budget_tokens,
                          input_.config.answer_reserve_tokens};
     Result<AskPrompt> prompt = prepareAsk(ask, services_.conversation.ask(), stop_);
@@ -161,7 +162,7 @@ Turn::State Turn::buildAsk() {
     }
     postContext(prompt->cost, &prompt->context, prompt->replaces_old, prompt->is_new);
     services_.conversation.useContext(std::move(prompt->context));
-    if (prompt->asks_only_absent) {
+    if (prompt->asks_only_absent && input_.request.attachments.empty()) {
         return answerAbsent(prompt->absent_names);
     }
     if (!prompt->absent_names.empty()) {

@@ -108,7 +108,8 @@ class AskPlanner {
         AskPrompt prompt;
         setIds(context, *ask_.model.tokenCounter(), is_new);
         prompt.request.conversation = fmt::format("{}/ask/{}", ask_.session_id, context.number);
-        prompt.request.messages = askMessages(context, ask_.question);
+        prompt.request.messages =
+            askMessages(context, userMessage(ask_.question, ask_.attachments));
         prompt.cost = BV_TRY(ask_.model.measure(prompt.request));
         prompt.is_new = is_new;
         prompt.replaces_old = is_new && current_.number > 0;

@@ -21,6 +21,7 @@ struct AskRequest {
     const ContextSource& source;
     std::string session_id;
     std::string question;
+    std::vector<Part> attachments;  ///< of the question
     size_t source_budget_tokens = 0;
     size_t answer_reserve_tokens = 0;
 };

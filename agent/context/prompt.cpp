@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/context/prompt.h"
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "agent/context/prompt_texts.h"
@@ -11,7 +13,11 @@ namespace {
 
 constexpr std::string_view kQuestion = "\n\nQuestion: ";
 
-Message firstQuestion(const AskContext& context, const std::string& question) {
+bool isMedia(const Part& part) {
+    return part.kind == Part::Kind::Image || part.kind == Part::Kind::Video;
+}
+
+Message firstQuestion(const AskContext& context, const Message& question) {
     Message message;
     message.role = Role::User;
     for (const std::shared_ptr<const SourcePiece>& piece : context.pieces) {
@@ -20,13 +26,15 @@ Message firstQuestion(const AskContext& context, const std::string& question) {
         part.piece = piece;
         message.parts.push_back(std::move(part));
     }
+    std::copy_if(question.parts.begin(), question.parts.end(), std::back_inserter(message.parts),
+                 isMedia);
     // The default model was trained on the label's ids by themselves.
     Part label;
     label.text = kQuestion;
     label.is_separate = true;
     message.parts.push_back(std::move(label));
     Part text;
-    text.text = question;
+    text.text = plainText(question);
     message.parts.push_back(std::move(text));
     return message;
 }
@@ -46,16 +54,16 @@ void appendParts(Message& message, const Message& more) {
 
 }  // namespace
 
-std::vector<Message> askMessages(const AskContext& context, const std::string& question) {
+std::vector<Message> askMessages(const AskContext& context, const Message& question) {
     std::vector<Message> messages;
     messages.push_back(textMessage(Role::System, std::string(kAskPrompt)));
     if (context.messages.empty()) {
         messages.push_back(firstQuestion(context, question));
         return messages;
     }
-    messages.push_back(firstQuestion(context, plainText(context.messages.front())));
+    messages.push_back(firstQuestion(context, context.messages.front()));
     messages.insert(messages.end(), context.messages.begin() + 1, context.messages.end());
-    messages.push_back(textMessage(Role::User, question));
+    messages.push_back(question);
     return messages;
 }
 
@@ -81,6 +89,8 @@ std::vector<Message> withToolsAsText(const std::vector<Message>& messages) {
         if (message.role == Role::Tool) {
             Message response = textMessage(
                 Role::User, "<tool_response>\n" + plainText(message) + "\n</tool_response>");
+            std::copy_if(message.parts.begin(), message.parts.end(),
+                         std::back_inserter(response.parts), isMedia);
             if (!result.empty() && result.back().role == Role::User) {
                 appendParts(result.back(), response);  // results of one reply belong together
             } else {

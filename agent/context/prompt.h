@@ -15,9 +15,9 @@ namespace belvedere::agent {
 
 /// Repository questions, in the form that the project's adapter was trained with; other models get
 /// the same inside their own template. System sentence; then the sources and, two newlines on,
-/// "Question: " and the first question in one user message; later questions follow plain.
-[[nodiscard]] std::vector<Message> askMessages(const AskContext& context,
-                                               const std::string& question);
+/// "Question: " and the first question in one user message, images before that; later questions
+/// follow plain.
+[[nodiscard]] std::vector<Message> askMessages(const AskContext& context, const Message& question);
 
 /// Plain conversation or work with tools. An empty system prompt is left out. Messages of the user
 /// that follow each other (the first was stopped before its answer) become one, as templates want

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <deque>
+#include <filesystem>
+#include <list>
 #include <mutex>
 #include <utility>
 
@@ -32,6 +34,79 @@ const char* roleName(Role role) {
     return "user";
 }
 
+bool isMedia(const Part& part) {
+    return part.kind == Part::Kind::Image || part.kind == Part::Kind::Video;
+}
+
+using MediaPointer = std::shared_ptr<const inference::Media>;  // immutable
+
+Result<inference::Media> readMedia(const Part& part) {
+    if (part.kind == Part::Kind::Video) {
+        return inference::readClip(part.path, part.frames_per_second);
+    }
+    if (!part.path.empty()) {
+        return inference::readStill(part.path);
+    }
+    constexpr const char* kName = "the image";
+    const inference::RgbImage image =
+        BV_TRY(inference::decodeImage(std::as_bytes(std::span(part.image_png)), kName));
+    return inference::makeStill(image, kName);
+}
+
+/// Images and clips of conversations, decoded: every request of a conversation holds all of them.
+/// Those unused longest go first. Any thread.
+class MediaShelf {
+  public:
+    /// Errors: those of reading.
+    Result<MediaPointer> get(const Part& part) {
+        const std::string key = keyOf(part);
+        const std::lock_guard lock(mutex_);
+        auto found = std::find_if(entries_.begin(), entries_.end(),
+                                  [&](const auto& entry) { return entry.first == key; });
+        if (found == entries_.end()) {
+            auto media = std::make_shared<const inference::Media>(BV_TRY(readMedia(part)));
+            entries_.emplace_front(key, std::move(media));
+            trim();
+        } else {
+            entries_.splice(entries_.begin(), entries_, found);
+        }
+        return entries_.front().second;
+    }
+
+  private:
+    /// A file that changes is another one.
+    static std::string keyOf(const Part& part) {
+        if (part.path.empty()) {
+            return part.image_png;
+        }
+        std::error_code error;
+        const auto time = std::filesystem::last_write_time(part.path, error);
+        return fmt::format("{}\n{}\n{}\n{}", part.path, time.time_since_epoch().count(),
+                           part.kind == Part::Kind::Video, part.frames_per_second);
+    }
+
+    void trim() {
+        constexpr size_t kMaxBytes = size_t{256} << 20;
+        size_t n_bytes = 0;
+        for (auto at = entries_.begin(); at != entries_.end(); ++at) {
+            const auto& frames = at->second->frames;
+            n_bytes += frames.size() * frames.front().rgb.size();
+            if (n_bytes > kMaxBytes && at != entries_.begin()) {
+                entries_.erase(at, entries_.end());
+                return;
+            }
+        }
+    }
+
+    std::mutex mutex_;
+    std::list<std::pair<std::string, MediaPointer>> entries_;  ///< the last used first
+};
+
+inference::ChatPart toChat(const Part& part) {
+    const bool is_video = part.kind == Part::Kind::Video;
+    return {is_video ? inference::ChatPartKind::Video : inference::ChatPartKind::Image, "", -1};
+}
+
 inference::ChatMessage toChat(const Message& message,
                               const inference::Tokenizer& tokenizer,
                               std::vector<inference::FixedPiece>& pieces) {
@@ -47,8 +122,8 @@ inference::ChatMessage toChat(const Message& message,
                                   tokenizer.encode(part.text, inference::SpecialTokens::Plain))});
         } else if (part.kind == Part::Kind::Text) {
             chat.content.push_back({inference::ChatPartKind::Text, part.text, text_source});
-        } else if (part.kind == Part::Kind::Image) {
-            chat.content.push_back({inference::ChatPartKind::Image, "", -1});
+        } else if (isMedia(part)) {
+            chat.content.push_back(toChat(part));
         } else {
             const auto source = static_cast<int64_t>(pieces.size());
             chat.content.push_back({inference::ChatPartKind::Text, part.piece->text, source});
@@ -81,10 +156,9 @@ inference::PromptRequest toPrompt(const inference::Tokenizer& tokenizer,
     return request;
 }
 
-bool hasImage(const std::vector<Message>& messages) {
+bool hasMedia(const std::vector<Message>& messages) {
     return std::any_of(messages.begin(), messages.end(), [](const Message& message) {
-        return std::any_of(message.parts.begin(), message.parts.end(),
-                           [](const Part& part) { return part.kind == Part::Kind::Image; });
+        return std::any_of(message.parts.begin(), message.parts.end(), isMedia);
     });
 }
 
@@ -142,6 +216,8 @@ UsageUpdated usageOf(const inference::GenerationStats& stats) {
     usage.n_generated = stats.n_generated;
     usage.n_drafted = stats.n_drafted;
     usage.n_accepted = stats.n_accepted;
+    usage.n_images = stats.n_images;
+    usage.n_encoded = stats.n_encoded;
     usage.prefill_seconds = stats.prefill.count();
     usage.generation_seconds = stats.generation.count();
     usage.first_token_seconds = stats.first_token.count();
@@ -184,11 +260,16 @@ class EngineModel : public LanguageModel {
 
   private:
     static ModelDescription describe(const inference::Engine& engine);
+    /// With the images of the messages read. Errors: those of reading; Unsupported where the model
+    /// takes none.
+    [[nodiscard]] Result<inference::Prompt> buildPrompt(const std::vector<Message>& messages,
+                                                        const std::vector<ToolSpec>& tools) const;
     [[nodiscard]] inference::SequenceId sequenceOf(const std::string& conversation) const;
 
     std::shared_ptr<inference::Engine> engine_;
     ModelDescription description_;
     std::shared_ptr<const TokenCounter> counter_;
+    mutable MediaShelf media_;
 
     mutable std::mutex
         mutex_;  // guards sequences_: conversation and sequence, the longest unused first
@@ -201,6 +282,7 @@ ModelDescription EngineModel::describe(const inference::Engine& engine) {
     description.name = info.name;
     description.architecture = info.architecture;
     description.window_tokens = info.context_tokens;
+    description.takes_images = !info.vision.empty();
     description.notices = info.notices;
     description.answers_with_citations =
         std::any_of(info.adapters.begin(), info.adapters.end(), isRepositoryAdapter);
@@ -236,12 +318,33 @@ inference::SequenceId EngineModel::sequenceOf(const std::string& conversation) c
     return entry.second;
 }
 
+Result<inference::Prompt> EngineModel::buildPrompt(const std::vector<Message>& messages,
+                                                   const std::vector<ToolSpec>& tools) const {
+    if (hasMedia(messages) && !description_.takes_images) {
+        return fail(ErrorCode::Unsupported,
+                    "{} reads text only: remove the image, or load the model with its vision tower",
+                    description_.name);
+    }
+    inference::PromptRequest request = toPrompt(engine_->tokenizer(), messages, tools);
+    for (const Message& message : messages) {
+        for (const Part& part : message.parts) {
+            if (isMedia(part)) {
+                request.media.push_back(BV_TRY(media_.get(part)));
+            }
+        }
+    }
+    return engine_->buildPrompt(request);
+}
+
 Result<PromptCost> EngineModel::measure(const ModelRequest& request) const {
-    const inference::Prompt prompt = BV_TRY(
-        engine_->buildPrompt(toPrompt(engine_->tokenizer(), request.messages, request.tools)));
+    const inference::Prompt prompt = BV_TRY(buildPrompt(request.messages, request.tools));
     PromptCost cost;
     cost.n_tokens = prompt.ids.size();
-    cost.n_cached = engine_->cachedPrefix(sequenceOf(request.conversation), prompt.ids);
+    cost.n_cached =
+        engine_->cachedPrefix(sequenceOf(request.conversation), prompt.ids, prompt.media);
+    for (const inference::MediaSpan& span : prompt.media) {
+        cost.n_conversation += span.n_tokens;
+    }
     for (const inference::PromptRange& range : prompt.ranges) {
         size_t& n_tokens = range.source == kSystemSource         ? cost.n_system
                            : range.source == kConversationSource ? cost.n_conversation
@@ -250,8 +353,7 @@ Result<PromptCost> EngineModel::measure(const ModelRequest& request) const {
     }
     // What is left is the template's own text. Tools are what it grows by when they are listed.
     if (!request.tools.empty()) {
-        const inference::Prompt bare =
-            BV_TRY(engine_->buildPrompt(toPrompt(engine_->tokenizer(), request.messages, {})));
+        const inference::Prompt bare = BV_TRY(buildPrompt(request.messages, {}));
         cost.n_tools = prompt.ids.size() - std::min(prompt.ids.size(), bare.ids.size());
     }
     cost.n_system = cost.n_tokens - cost.n_sources - cost.n_conversation - cost.n_tools;
@@ -261,15 +363,11 @@ Result<PromptCost> EngineModel::measure(const ModelRequest& request) const {
 Result<ModelReply> EngineModel::generate(const ModelRequest& request,
                                          ModelSink& sink,
                                          std::stop_token stop) {
-    if (hasImage(request.messages)) {
-        return fail(ErrorCode::Unsupported, "{} reads text only: remove the image",
-                    description_.name);
-    }
-    inference::Prompt prompt = BV_TRY(
-        engine_->buildPrompt(toPrompt(engine_->tokenizer(), request.messages, request.tools)));
+    inference::Prompt prompt = BV_TRY(buildPrompt(request.messages, request.tools));
     inference::GenerateRequest generate;
     generate.sequence = sequenceOf(request.conversation);
     generate.prompt = std::move(prompt.ids);
+    generate.media = std::move(prompt.media);
     generate.max_tokens = request.options.max_tokens;
     generate.sampling.temperature = request.options.temperature;
     generate.sampling.top_k = request.options.top_k;

@@ -111,6 +111,7 @@ const std::map<std::string, Setter>& valueOptions() {
         {"--max-tokens", number(&Arguments::max_tokens)},
         {"--prompt", number(&Arguments::n_prompt)},
         {"--depth", number(&Arguments::n_depth)},
+        {"--fps", number(&Arguments::frames_per_second)},
         {"--temperature", number(&Arguments::temperature)},
         {"--seed", number(&Arguments::seed)},
         {"--compute",

@@ -40,6 +40,7 @@ struct Arguments {
     std::optional<size_t> max_tokens;               ///< --max-tokens N
     std::optional<size_t> n_prompt;                 ///< --prompt N tokens (bench)
     std::optional<size_t> n_depth;                  ///< --depth N tokens (bench)
+    std::optional<double> frames_per_second;        ///< --fps N: taken of a video file
     std::optional<double> temperature;              ///< --temperature T
     std::optional<uint64_t> seed;                   ///< --seed N
     std::optional<inference::Compute> compute;      ///< --compute exact|fast

@@ -43,8 +43,9 @@ options:
   --model FILE            a GGUF file, or a folder with config.json and safetensors; without it the config's model,
                           else the default one
   --mmproj FILE           the vision tower of a GGUF; without it the one with "mmproj" in its name beside the model
-  --image FILE            an image; may be repeated, as --video
-  --video FOLDER          a clip: the images of a folder, by name
+  --image FILE            an image; may be repeated, as --video (ask, chat, logits)
+  --video FILE|FOLDER     a clip: a video file, of which --fps N frames a second are taken (1), or the images of a
+                          folder, by name
   --adapter FILE[:scale]  a LoRA adapter in GGUF; may be repeated
   --repo PATH             the folder that questions are about
   --session ID            go on in a session

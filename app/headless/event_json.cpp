@@ -145,6 +145,8 @@ struct Writer {
                 {"n_generated", e.n_generated},
                 {"n_drafted", e.n_drafted},
                 {"n_accepted", e.n_accepted},
+                {"n_images", e.n_images},
+                {"n_encoded", e.n_encoded},
                 {"prefill_seconds", e.prefill_seconds},
                 {"generation_seconds", e.generation_seconds},
                 {"first_token_seconds", e.first_token_seconds}};

@@ -50,6 +50,9 @@ Result<void> show(const std::string& path) {
         static_cast<double>(info.memory.mapped) / 1e6,
         static_cast<double>(info.memory.scratch) / 1e6,
         static_cast<double>(info.memory.cache) / 1e6, info.chat_template);
+    if (!info.vision.empty()) {
+        fmt::print("  images and video through the vision tower in {}\n", info.vision);
+    }
     for (const std::string& notice : info.notices) {
         fmt::print("  note: {}\n", notice);
     }

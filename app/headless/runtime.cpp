@@ -49,9 +49,9 @@ Result<Config> configFor(const Arguments& arguments) {
     return config;
 }
 
-Result<inference::LoadRequest> modelFor(const Arguments& /*arguments*/, const Config& config) {
+Result<inference::LoadRequest> modelFor(const Arguments& arguments, const Config& config) {
     if (!config.model.empty()) {
-        return inference::LoadRequest{config.model.string(), config.adapters};
+        return inference::LoadRequest{config.model.string(), config.adapters, arguments.mmproj};
     }
     const ModelLibrary library = BV_TRY(ModelLibrary::open(resourceDir(), dataDir()));
     if (!library.isInstalled()) {
@@ -61,6 +61,7 @@ Result<inference::LoadRequest> modelFor(const Arguments& /*arguments*/, const Co
                     (dataDir() / "models").string(), library.bytesToFetch() / 1'000'000);
     }
     inference::LoadRequest request = library.loadRequest();
+    request.mmproj_path = arguments.mmproj;
     request.adapters.insert(request.adapters.end(), config.adapters.begin(), config.adapters.end());
     return request;
 }
@@ -75,9 +76,47 @@ Result<std::unique_ptr<agent::SessionStore>> openStore() {
     return agent::SessionStore::open(dataDir() / "sessions.db");
 }
 
+namespace {
+
+/// What each image and clip costs, known before anything is computed. Errors: those of reading.
+Result<std::vector<std::string>> mediaCosts(const Arguments& arguments) {
+    std::vector<std::string> lines;
+    for (const MediaArgument& file : arguments.media) {
+        const bool is_video = file.kind == inference::MediaKind::Video;
+        const inference::Media media =
+            is_video
+                ? BV_TRY(inference::readClip(file.path, arguments.frames_per_second.value_or(1)))
+                : BV_TRY(inference::readStill(file.path));
+        const inference::ImageSize size = media.frames.front().size;
+        lines.push_back(fmt::format(
+            "{}: {}{} x {} pixels, seen as {} x {}: {} tokens", file.path,
+            is_video ? fmt::format("{} frames of ", media.frames.size()) : "", media.original.width,
+            media.original.height, size.width, size.height, media.tokenCount()));
+    }
+    return lines;
+}
+
+std::vector<agent::Part> attachmentsOf(const Arguments& arguments) {
+    std::vector<agent::Part> parts;
+    for (const MediaArgument& file : arguments.media) {
+        agent::Part part;
+        part.kind = file.kind == inference::MediaKind::Video ? agent::Part::Kind::Video
+                                                             : agent::Part::Kind::Image;
+        std::error_code error;
+        const std::filesystem::path path = std::filesystem::absolute(file.path, error);
+        part.path = error ? file.path : path.string();
+        part.frames_per_second = arguments.frames_per_second.value_or(part.frames_per_second);
+        parts.push_back(std::move(part));
+    }
+    return parts;
+}
+
+}  // namespace
+
 Result<std::unique_ptr<Runtime>> Runtime::create(const Arguments& arguments, std::stop_token stop) {
     Config config = BV_TRY(configFor(arguments));
     const inference::LoadRequest load = BV_TRY(modelFor(arguments, config));
+    const std::vector<std::string> costs = BV_TRY(mediaCosts(arguments));
     const OutputStyle style = arguments.json ? OutputStyle::Json : OutputStyle::Text;
     std::unique_ptr<Runtime> runtime(new Runtime(arguments, std::move(config), style));
     runtime->store_ = BV_TRY(openStore());
@@ -90,6 +129,15 @@ Result<std::unique_ptr<Runtime>> Runtime::create(const Arguments& arguments, std
     runtime->engine_ =
         BV_TRY(inference::Engine::load(load, runtime->config_.engine, progress, stop));
     runtime->sink_.clearProgress();
+    if (!costs.empty() && runtime->model().vision.empty()) {
+        return fail(ErrorCode::InvalidArgument,
+                    "{} reads text only: no vision tower in it or beside it (--mmproj FILE): leave "
+                    "out --image and --video",
+                    runtime->model().name);
+    }
+    for (const std::string& cost : costs) {
+        fmt::print(stderr, "{}\n", cost);
+    }
     BV_TRY(runtime->openSnapshot(stop));
     runtime->language_model_ = agent::makeEngineModel(runtime->engine_);
     runtime->agent_ =
@@ -175,7 +223,12 @@ Result<void> Runtime::runTurn(const std::string& session_id,
                               const std::string& label,
                               std::stop_token stop) {
     const agent::TurnMode mode = arguments_.work ? agent::TurnMode::Work : agent::TurnMode::Ask;
-    const agent::TurnId turn = BV_TRY(agent_->startTurn({session_id, text, mode}));
+    std::vector<agent::Part> attachments;
+    if (std::exchange(last_session_, session_id) != session_id) {
+        attachments = attachmentsOf(arguments_);
+    }
+    const agent::TurnId turn =
+        BV_TRY(agent_->startTurn({session_id, text, mode, std::move(attachments)}));
     Result<void> shown = sink_.showTurn(*agent_, turn, label, std::move(stop));
     if (!shown && shown.error().code == ErrorCode::InvalidArgument) {
         // The command line was right: a turn that fails (a prompt too long, say) is exit code 1.

@@ -42,7 +42,8 @@ class Runtime {
     /// The session that --session names, else a new one.
     Result<agent::SessionSummary> openSession();
 
-    /// Starts a turn and shows it until its end.
+    /// Starts a turn and shows it until its end. The first one of a session takes the images and
+    /// videos of the command line.
     Result<void> runTurn(const std::string& session_id,
                          const std::string& text,
                          const std::string& label,
@@ -65,6 +66,7 @@ class Runtime {
     Arguments arguments_;
     Config config_;
     TerminalSink sink_;
+    std::string last_session_;  ///< of runTurn
     std::unique_ptr<agent::SessionStore> store_;
     std::shared_ptr<inference::Engine> engine_;  // shared with the agent's language model
     std::shared_ptr<agent::LanguageModel> language_model_;

@@ -204,6 +204,10 @@ void TerminalSink::showSources() {
             static_cast<double>(usage.n_generated) / std::max(usage.generation_seconds, 1e-6),
             usage.n_accepted, usage.n_drafted, usage.n_prompt, usage.n_cached,
             usage.first_token_seconds);
+        if (usage.n_images > 0) {
+            fmt::print(stderr, "{} new images in the prompt, {} of them encoded, the rest known\n",
+                       usage.n_images, usage.n_encoded);
+        }
     }
 }
 

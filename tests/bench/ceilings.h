@@ -52,31 +52,29 @@ inline double memoryBandwidth(size_t n_threads) {
 }
 
 /// Multiplies and adds a second of the fast matrix product where everything is in cache.
-inline double productPeak(size_t n_threads) {
+inline double productPeak(size_t n_threads, kernels::WeightType type = kernels::WeightType::Q8_0) {
     constexpr size_t kRows = 64;
     constexpr size_t kCols = 512;
     constexpr size_t kTokens = 64;
     constexpr size_t kRounds = 200;
     const kernels::KernelTable& k = kernels::active();
-    constexpr auto kType = kernels::WeightType::Q8_0;
     ThreadPool pool(n_threads);
-    const std::vector<std::byte> weights(kRows * kernels::rowBytes(kType, kCols));
-    AlignedBuffer<std::byte> packed(std::max<size_t>(k.packed_bytes(kType, kRows, kCols), 1));
-    if (k.packed_bytes(kType, kRows, kCols) > 0) {
-        k.pack(kType, weights.data(), kRows, kCols, packed.data(), 0, kRows);
+    const std::vector<std::byte> weights(kRows * kernels::rowBytes(type, kCols));
+    AlignedBuffer<std::byte> packed(std::max<size_t>(k.packed_bytes(type, kRows, kCols), 1));
+    if (k.packed_bytes(type, kRows, kCols) > 0) {
+        k.pack(type, weights.data(), kRows, kCols, packed.data(), 0, kRows);
     }
     const std::vector<float> x(kTokens * kCols, 0.5F);
-    AlignedBuffer<std::byte> activations(k.activation_bytes(kType, kTokens, kCols));
-    k.quantize_activations(kType, x.data(), kCols, kTokens, kCols, activations.data(), 0, kTokens);
+    AlignedBuffer<std::byte> activations(k.activation_bytes(type, kTokens, kCols));
+    k.quantize_activations(type, x.data(), kCols, kTokens, kCols, activations.data(), 0, kTokens);
     std::vector<std::vector<float>> out(n_threads, std::vector<float>(kTokens * kRows));
     const double seconds = secondsOf([&] {
         pool.parallelFor(
             n_threads * kRounds, kRounds, [&](size_t begin, size_t end, size_t worker) {
                 for (size_t i = begin; i < end; ++i) {
-                    const bool is_packed = k.packed_bytes(kType, kRows, kCols) > 0;
+                    const bool is_packed = k.packed_bytes(type, kRows, kCols) > 0;
                     k.mat_mul_fast(
-                        {kType,
-                         is_packed ? static_cast<const void*>(packed.data()) : weights.data(),
+                        {type, is_packed ? static_cast<const void*>(packed.data()) : weights.data(),
                          kRows, kCols, activations.data(), out[worker].data(), kRows, kTokens, 0,
                          kRows});
                 }
