@@ -22,6 +22,15 @@ bool isCutJpeg(std::span<const std::byte> bytes) {
                std::string_view::npos;
 }
 
+/// libpng writes to the terminal about it.
+bool isCutPng(std::span<const std::byte> bytes) {
+    constexpr size_t kTail = 64 << 10;
+    const std::string_view text = asText(bytes);
+    return text.starts_with("\x89PNG") &&
+           text.substr(text.size() - std::min(text.size(), kTail)).find("IEND") ==
+               std::string_view::npos;
+}
+
 /// Empty where OpenCV cannot.
 cv::Mat decode(std::span<const std::byte> bytes) {
     // What OpenCV has to say of a damaged file is said by our error.
@@ -51,7 +60,7 @@ Result<RgbImage> decodeImage(std::span<const std::byte> bytes, const std::string
         return fail(ErrorCode::InvalidArgument, "{}: an image of {} x {} pixels, the limit is {}",
                     name, stated.width, stated.height, kMaxImagePixels);
     }
-    const cv::Mat image = isCutJpeg(bytes) ? cv::Mat() : decode(bytes);
+    const cv::Mat image = isCutJpeg(bytes) || isCutPng(bytes) ? cv::Mat() : decode(bytes);
     if (image.empty()) {
         return fail(ErrorCode::Corrupt,
                     "{}: the image of {} x {} pixels cannot be decoded: the file is damaged or cut "
