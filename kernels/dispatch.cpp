@@ -87,7 +87,7 @@ Features detectFeatures() {
     const uint64_t states = enabledStates(leaf1);
     const bool ymm = (states & 0x6U) == 0x6U;
     const bool zmm = (states & 0xe6U) == 0xe6U;
-    const bool tiles = (states & 0x60000U) == 0x60000U && bit(leaf7.d, 24) && mayUseTiles();
+    const bool tiles = (states & 0x60000U) == 0x60000U && bit(leaf7.d, 24);
     Features f;
     f.avx2 = ymm && bit(leaf7.b, 5);
     f.fma = ymm && bit(leaf1.c, 12);
@@ -142,7 +142,8 @@ bool canRun(Isa isa) {
         case Isa::Avx512:
             return avx2 && f.avx512_base && f.avx512_vnni;
         case Isa::Amx:
-            return BV_AMX != 0 && avx2 && f.avx512_base && f.avx512_vnni && f.avx512_bf16 && f.amx_bf16;
+            return BV_AMX != 0 && avx2 && f.avx512_base && f.avx512_vnni && f.avx512_bf16 &&
+                   f.amx_bf16 && mayUseTiles();
     }
     return false;
 #else

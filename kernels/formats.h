@@ -99,13 +99,15 @@ inline constexpr CacheTypeInfo kCacheTypes[] = {
     return findCacheType(static_cast<uint32_t>(type))->name;
 }
 
+// Static: of an inline function the linker could keep the copy of an AVX-512 file for all.
+
 /// Where the scales of a Q8_0 row begin.
-[[nodiscard]] constexpr size_t cacheScalesBegin(size_t n) {
+[[nodiscard]] static inline constexpr size_t cacheScalesBegin(size_t n) {
     return (n + 1) / 2 * 2;
 }
 
 /// Bytes of a row of n elements: one head of one token.
-[[nodiscard]] constexpr size_t cacheRowBytes(CacheType type, size_t n) {
+[[nodiscard]] static inline constexpr size_t cacheRowBytes(CacheType type, size_t n) {
     return type == CacheType::Q8_0
                ? cacheScalesBegin(n) + (n + kCacheBlock - 1) / kCacheBlock * sizeof(uint16_t)
                : n * (type == CacheType::F32 ? 4 : 2);

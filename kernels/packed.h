@@ -93,6 +93,49 @@ static inline constexpr PackedFormat packedFormat(WeightType type) {
     return {Quants::Float, Scales::None, 0};
 }
 
+/// A weight type as a type.
+template <WeightType kNamed>
+struct WeightTypeTag {
+    static constexpr WeightType kType = kNamed;
+};
+
+/// Calls work with the tag of a type.
+template <class Work>
+static inline void withWeightType(WeightType type, Work&& work) {
+    switch (type) {
+        case WeightType::F32:
+            return work(WeightTypeTag<WeightType::F32>());
+        case WeightType::F16:
+            return work(WeightTypeTag<WeightType::F16>());
+        case WeightType::BF16:
+            return work(WeightTypeTag<WeightType::BF16>());
+        case WeightType::Q4_0:
+            return work(WeightTypeTag<WeightType::Q4_0>());
+        case WeightType::Q4_1:
+            return work(WeightTypeTag<WeightType::Q4_1>());
+        case WeightType::Q5_0:
+            return work(WeightTypeTag<WeightType::Q5_0>());
+        case WeightType::Q5_1:
+            return work(WeightTypeTag<WeightType::Q5_1>());
+        case WeightType::Q8_0:
+            return work(WeightTypeTag<WeightType::Q8_0>());
+        case WeightType::Q2_K:
+            return work(WeightTypeTag<WeightType::Q2_K>());
+        case WeightType::Q3_K:
+            return work(WeightTypeTag<WeightType::Q3_K>());
+        case WeightType::Q4_K:
+            return work(WeightTypeTag<WeightType::Q4_K>());
+        case WeightType::Q5_K:
+            return work(WeightTypeTag<WeightType::Q5_K>());
+        case WeightType::Q6_K:
+            return work(WeightTypeTag<WeightType::Q6_K>());
+        case WeightType::MXFP4:
+            return work(WeightTypeTag<WeightType::MXFP4>());
+        case WeightType::MXFP8:
+            return work(WeightTypeTag<WeightType::MXFP8>());
+    }
+}
+
 /// Whether activations stay f32.
 static inline constexpr bool isFloatType(WeightType type) {
     return packedFormat(type).quants >= Quants::Float;

@@ -44,21 +44,10 @@ struct Count {
     static constexpr size_t kValue = kN;
 };
 
-/// cacheRowBytes, but a copy for this instruction set must not be the one that the linker keeps for
-/// every file.
-template <CacheType kType>
-inline size_t rowBytes(size_t head_dim) {
-    if constexpr (kType == CacheType::Q8_0) {
-        return (head_dim + 1) / 2 * 2 + (head_dim + kCacheBlock - 1) / kCacheBlock * 2;
-    } else {
-        return head_dim * (kType == CacheType::F32 ? 4 : 2);
-    }
-}
-
 /// The f16 scale of element i of a Q8_0 row, as its bits.
 inline uint16_t scaleBits(const uint8_t* row, size_t i, size_t head_dim) {
     uint16_t bits;
-    __builtin_memcpy(&bits, row + (head_dim + 1) / 2 * 2 + i / kCacheBlock * 2, 2);
+    __builtin_memcpy(&bits, row + cacheScalesBegin(head_dim) + i / kCacheBlock * 2, 2);
     return bits;
 }
 
@@ -229,7 +218,7 @@ void attendStepDirect(const Attend& args,
     const size_t dim = paddedDim(args.head_dim);
     const size_t page = walk.key / kPageTokens;
     const size_t offset =
-        (item.kv_head * kPageTokens + walk.key % kPageTokens) * rowBytes<kType>(args.head_dim);
+        (item.kv_head * kPageTokens + walk.key % kPageTokens) * cacheRowBytes(kType, args.head_dim);
     const uint8_t* keys = static_cast<const uint8_t*>(args.k_pages[page]) + offset;
     const uint8_t* values = static_cast<const uint8_t*>(args.v_pages[page]) + offset;
     forDirectRows(begin, end, [&](size_t m, auto rows) {
@@ -273,7 +262,7 @@ void attendItem(const Attend& args, const AttendItem& item) {
     const Scratch s = divide(args.scratch, kWalkTokens * group, paddedDim(args.head_dim));
     beginRows<Tile>(args, item, s);
     const KeyRange keys = keyRange(args, item.split);
-    const size_t vector_bytes = rowBytes<kType>(args.head_dim);
+    const size_t vector_bytes = cacheRowBytes(kType, args.head_dim);
     KeyWalk walk(args, item.t_begin, item.n_tokens, item.kv_head, keys.begin, keys.end);
     if (isDirect(args.n_tokens, group)) {
         while (walk.next()) {
@@ -387,7 +376,7 @@ template <class Tile, CacheType kType>
 void scoreSpans(const ScoreBlocks& args) {
     const size_t span = args.block_tokens > kPageTokens ? args.block_tokens : kPageTokens;
     const size_t n_positions = args.first_pos + args.n_tokens;
-    const size_t vector_bytes = rowBytes<kType>(args.head_dim);
+    const size_t vector_bytes = cacheRowBytes(kType, args.head_dim);
     float* keys = aligned(args.scratch);
     float* p = keys + paddedDim(args.head_dim) * kKeys;
     const size_t end = args.span_end * span < n_positions ? args.span_end * span : n_positions;

@@ -26,7 +26,7 @@ size_t tilesFor(size_t n, size_t size) {
     return (n + size - 1) / size;
 }
 
-bool fitsTiles(WeightType type) {
+constexpr bool fitsTiles(WeightType type) {
     return type != WeightType::F32 && type != WeightType::F16;
 }
 
@@ -209,37 +209,12 @@ void matMulFast(const MatMulFast& args) noexcept {
     if (!usesTiles(args.type, args.n_tokens)) {
         return avx512::matMulFast(args);
     }
-    switch (args.type) {
-        case WeightType::Q4_0:
-            return multiply<WeightType::Q4_0>(args);
-        case WeightType::Q4_1:
-            return multiply<WeightType::Q4_1>(args);
-        case WeightType::Q5_0:
-            return multiply<WeightType::Q5_0>(args);
-        case WeightType::Q5_1:
-            return multiply<WeightType::Q5_1>(args);
-        case WeightType::Q8_0:
-            return multiply<WeightType::Q8_0>(args);
-        case WeightType::Q2_K:
-            return multiply<WeightType::Q2_K>(args);
-        case WeightType::Q3_K:
-            return multiply<WeightType::Q3_K>(args);
-        case WeightType::Q4_K:
-            return multiply<WeightType::Q4_K>(args);
-        case WeightType::Q5_K:
-            return multiply<WeightType::Q5_K>(args);
-        case WeightType::Q6_K:
-            return multiply<WeightType::Q6_K>(args);
-        case WeightType::MXFP4:
-            return multiply<WeightType::MXFP4>(args);
-        case WeightType::MXFP8:
-            return multiply<WeightType::MXFP8>(args);
-        case WeightType::BF16:
-            return multiply<WeightType::BF16>(args);
-        case WeightType::F32:
-        case WeightType::F16:
-            return;  // not in tiles
-    }
+    withWeightType(args.type, [&args](auto tag) {
+        constexpr WeightType kType = decltype(tag)::kType;
+        if constexpr (fitsTiles(kType)) {
+            multiply<kType>(args);
+        }
+    });
 }
 
 }  // namespace belvedere::kernels::amx

@@ -56,7 +56,7 @@ __m256 loadCache(const uint8_t* vector, size_t i, size_t head_dim) {
 /// n keys, head_dim apart, into [D, 64]; the rest is 0.
 template <CacheType kType>
 void loadKeys(const uint8_t* from, size_t n, size_t head_dim, float* to) {
-    const size_t vector_bytes = rowBytes<kType>(head_dim);
+    const size_t vector_bytes = cacheRowBytes(kType, head_dim);
     for (size_t key = 0; key < kKeys; key += 8) {
         for (size_t i = 0; i < head_dim; i += 8) {
             __m256 rows[8];
@@ -74,7 +74,7 @@ void loadKeys(const uint8_t* from, size_t n, size_t head_dim, float* to) {
 /// n values, head_dim apart, into [64, D]; the rest is 0.
 template <CacheType kType>
 void loadValues(const uint8_t* from, size_t n, size_t head_dim, float* to) {
-    const size_t vector_bytes = rowBytes<kType>(head_dim);
+    const size_t vector_bytes = cacheRowBytes(kType, head_dim);
     const size_t dim = paddedDim(head_dim);
     for (size_t key = 0; key < kKeys; ++key) {
         for (size_t i = 0; i < dim; i += 8) {
@@ -95,7 +95,7 @@ inline __m128 sumsOf(__m256 a, __m256 b, __m256 c, __m256 d) {
 /// behind the n-th are written too.
 template <CacheType kType, size_t kR>
 void scoreRows(ConstRows q, const uint8_t* keys, size_t n, size_t head_dim, float* p) {
-    const size_t vector_bytes = rowBytes<kType>(head_dim);
+    const size_t vector_bytes = cacheRowBytes(kType, head_dim);
     for (size_t first = 0; first < n; first += 4) {
         const uint8_t* at[4];
         for (size_t k = 0; k < 4; ++k) {
@@ -128,7 +128,7 @@ void scoreRows(ConstRows q, const uint8_t* keys, size_t n, size_t head_dim, floa
 /// out [kR, D] += p [kR, n] times n values where they stand.
 template <CacheType kType, size_t kR>
 void addRows(const float* p, const uint8_t* values, size_t n, size_t head_dim, Rows out) {
-    const size_t vector_bytes = rowBytes<kType>(head_dim);
+    const size_t vector_bytes = cacheRowBytes(kType, head_dim);
     for (size_t i = 0; i < head_dim; i += 16) {
         __m256 acc[kR][2];
 #pragma GCC unroll 4

@@ -48,7 +48,7 @@ __m512 loadCache(const uint8_t* row, size_t i, size_t head_dim, __mmask16 mask) 
 /// n keys, head_dim apart, into [D, 64]; the rest is 0.
 template <CacheType kType>
 void loadKeys(const uint8_t* from, size_t n, size_t head_dim, float* to) {
-    const size_t vector_bytes = rowBytes<kType>(head_dim);
+    const size_t vector_bytes = cacheRowBytes(kType, head_dim);
     for (size_t key = 0; key < kKeys; key += 16) {
         for (size_t i = 0; i < head_dim; i += 16) {
             __m512 rows[16];
@@ -67,7 +67,7 @@ void loadKeys(const uint8_t* from, size_t n, size_t head_dim, float* to) {
 /// n values, head_dim apart, into [64, D]; the rest is 0.
 template <CacheType kType>
 void loadValues(const uint8_t* from, size_t n, size_t head_dim, float* to) {
-    const size_t vector_bytes = rowBytes<kType>(head_dim);
+    const size_t vector_bytes = cacheRowBytes(kType, head_dim);
     const size_t dim = paddedDim(head_dim);
     for (size_t key = 0; key < kKeys; ++key) {
         for (size_t i = 0; i < dim; i += 16) {
@@ -125,7 +125,7 @@ void scoreFourKeys(ConstRows q, const uint8_t* const* keys, size_t head_dim, __m
 /// behind the n-th are written too.
 template <CacheType kType, size_t kR>
 void scoreRows(ConstRows q, const uint8_t* keys, size_t n, size_t head_dim, float* p) {
-    const size_t vector_bytes = rowBytes<kType>(head_dim);
+    const size_t vector_bytes = cacheRowBytes(kType, head_dim);
     for (size_t first = 0; first < n; first += 16) {
         __m512 sums[4][kR];
 #pragma GCC unroll 4
@@ -158,7 +158,7 @@ void addValues(
             acc[r][v] = _mm512_load_ps(out.data + r * out.stride + i + 16 * v);
         }
     }
-    const size_t vector_bytes = rowBytes<kType>(head_dim);
+    const size_t vector_bytes = cacheRowBytes(kType, head_dim);
     const __mmask16 last = firstLanes(head_dim - i - 16 * (kV - 1));
     for (size_t key = 0; key < n; ++key) {
 #pragma GCC unroll 4

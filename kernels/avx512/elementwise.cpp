@@ -100,7 +100,7 @@ void toQ8Block(const float* src, uint8_t* dst, uint8_t* scale_place, size_t n) {
 }
 
 void toQ8Cache(const float* src, uint8_t* dst, size_t n) {
-    uint8_t* scales = dst + (n + 1) / 2 * 2;
+    uint8_t* scales = dst + cacheScalesBegin(n);
     for (size_t i = 0; i < n; i += kCacheBlock) {
         toQ8Block(src + i, dst + i, scales + i / kCacheBlock * 2,
                   n - i < kCacheBlock ? n - i : kCacheBlock);

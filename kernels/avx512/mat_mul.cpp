@@ -219,35 +219,14 @@ void multiply(const MatMulFast& args) {
 }  // namespace
 
 void matMulFast(const MatMulFast& args) noexcept {
-    switch (args.type) {
-        case WeightType::Q4_0:
-            return multiply<WeightType::Q4_0>(args);
-        case WeightType::Q4_1:
-            return multiply<WeightType::Q4_1>(args);
-        case WeightType::Q5_0:
-            return multiply<WeightType::Q5_0>(args);
-        case WeightType::Q5_1:
-            return multiply<WeightType::Q5_1>(args);
-        case WeightType::Q8_0:
-            return multiply<WeightType::Q8_0>(args);
-        case WeightType::Q2_K:
-            return multiply<WeightType::Q2_K>(args);
-        case WeightType::Q3_K:
-            return multiply<WeightType::Q3_K>(args);
-        case WeightType::Q4_K:
-            return multiply<WeightType::Q4_K>(args);
-        case WeightType::Q5_K:
-            return multiply<WeightType::Q5_K>(args);
-        case WeightType::Q6_K:
-            return multiply<WeightType::Q6_K>(args);
-        case WeightType::MXFP4:
-            return multiply<WeightType::MXFP4>(args);
-        case WeightType::F32:
-        case WeightType::F16:
-        case WeightType::BF16:
-        case WeightType::MXFP8:
-            return matMulFloat(args);
-    }
+    withWeightType(args.type, [&args](auto tag) {
+        constexpr WeightType kType = decltype(tag)::kType;
+        if constexpr (isFloatType(kType)) {
+            matMulFloat(args);
+        } else {
+            multiply<kType>(args);
+        }
+    });
 }
 
 }  // namespace belvedere::kernels::avx512
