@@ -205,9 +205,9 @@ Result<void> EngineImpl::checkBlocks(const GenerateRequest& request) const {
                     "{} attends densely: there are no blocks to ban or to count", info().name);
     }
     for (const uint32_t block : request.ban.blocks) {
-        if (block > info().context_tokens / info().block_tokens) {
+        if (block >= info().blockCount()) {
             return fail(ErrorCode::InvalidArgument, "block {} is banned, the window has {}", block,
-                        info().context_tokens / info().block_tokens + 1);
+                        info().blockCount());
         }
     }
     const std::vector<size_t> layers = model_->config().msaLayers();

@@ -72,6 +72,12 @@ struct MemoryNeed {
     uint64_t cache = 0;       ///< of the whole window
 
     [[nodiscard]] uint64_t total() const { return weights + mapped + scratch + cache; }
+
+    /// Bytes of the cache of n_tokens.
+    [[nodiscard]] uint64_t cacheBytes(size_t n_tokens) const {
+        constexpr size_t kPage = kernels::kPageTokens;
+        return (n_tokens / kPage + (n_tokens % kPage > 0 ? 1 : 0)) * page_bytes;
+    }
 };
 
 /// What is loaded, for people and for the model picker.
@@ -98,6 +104,9 @@ struct ModelInfo {
     std::vector<AdapterFile> adapters;
     std::vector<std::string>
         notices;  ///< what the user should know: "layers 3-29 attend sparsely (MSA)"
+
+    /// Of the whole window, and of one token beyond; only with MSA.
+    [[nodiscard]] size_t blockCount() const { return context_tokens / block_tokens + 1; }
 };
 
 /// A stretch of prompt text whose ids are already known (a repository piece). Named by

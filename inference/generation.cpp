@@ -45,7 +45,7 @@ std::vector<uint8_t> bannedMask(const BlockBan& ban, const ModelInfo& info) {
     if (ban.blocks.empty()) {
         return {};
     }
-    std::vector<uint8_t> mask(info.context_tokens / info.block_tokens + 1, 0);
+    std::vector<uint8_t> mask(info.blockCount(), 0);
     for (const uint32_t block : ban.blocks) {
         mask[block] = 1;
     }
@@ -128,7 +128,6 @@ Result<void> Generation::prefill() {
             return fail(ErrorCode::Cancelled, "stopped in the prompt");
         }
         BV_TRY(context_.model.checkWhole());
-        BV_TRY(context_.cache.checkStored());
         // No pass reaches over the begin of a ban.
         const size_t end =
             n_computed_ < ban_.begin ? std::min(ban_.begin, tokens_.size()) : tokens_.size();
@@ -174,30 +173,16 @@ Result<Embeddings> Generation::encode(const Media& media) {
     return embeddings;
 }
 
-/// Of the next n tokens.
-std::vector<GivenRows> Generation::givenRows(size_t n) const {
-    const size_t dim = context_.model.config().dim;
-    std::vector<GivenRows> given;
-    for (const MediaSpan& span : part_.request.media) {
-        const size_t first = std::max(span.token_begin, n_computed_);
-        const size_t end = std::min(span.token_begin + span.n_tokens, n_computed_ + n);
-        if (first < end) {
-            const size_t row = span.first_row + first - span.token_begin;
-            given.push_back(
-                {first - n_computed_,
-                 std::span(*images_.at(span.media.get())).subspan(row * dim, (end - first) * dim)});
-        }
-    }
-    return given;
-}
-
 /// Runs the next n tokens of the prompt and keeps them in the cache.
 Result<void> Generation::forward(size_t n) {
     const std::span<const PageId> pages = BV_TRY(context_.cache.prepare(part_.request.sequence, n));
     const auto tokens = std::span<const TokenId>(cache_ids_).subspan(n_computed_, n);
     const PassRun one = run(n, pages);
-    BV_TRY(context_.model.decoder().forward(tokens, std::span(&one, 1), part_.stop, nullptr,
-                                            givenRows(n)));
+    const std::vector<GivenRows> given =
+        givenRows(part_.request.media, n_computed_, n, context_.model.config().dim,
+                  [&](const Media& media) { return std::span<const float>(*images_.at(&media)); });
+    BV_TRY(
+        context_.model.decoder().forward(tokens, std::span(&one, 1), part_.stop, nullptr, given));
     BV_TRY(context_.model.backend().await());
     context_.cache.commit(part_.request.sequence, tokens);
     pass_tokens_.assign(tokens.begin(), tokens.end());
@@ -226,10 +211,8 @@ std::optional<Generation::Part> Generation::prepare(size_t n_max) {
         const auto draft = drafter_.draft(tokens_, std::min(n_max, n_left) - 1);
         pass_tokens_.insert(pass_tokens_.end(), draft.begin(), draft.end());
     }
-    const Result<void> stored = context_.cache.checkStored();
     const Result<std::span<const PageId>> pages =
-        stored.has_value() ? context_.cache.prepare(part_.request.sequence, pass_tokens_.size())
-                           : Result<std::span<const PageId>>(tl::unexpected<Error>(stored.error()));
+        context_.cache.prepare(part_.request.sequence, pass_tokens_.size());
     if (!pages.has_value()) {
         giveUp(pages.error());
         return std::nullopt;

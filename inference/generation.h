@@ -114,7 +114,6 @@ class Generation {
     /// The images among the next n tokens, through the tower where they are not known.
     [[nodiscard]] Result<void> encodeImages(size_t n);
     [[nodiscard]] Result<Embeddings> encode(const Media& media);
-    [[nodiscard]] std::vector<GivenRows> givenRows(size_t n) const;
     [[nodiscard]] Result<void> forward(size_t n);
     [[nodiscard]] PassRun run(size_t n_tokens, std::span<const PageId> pages) const;
     size_t sampleRows(std::span<float> logits, size_t first_row, size_t n_rows);

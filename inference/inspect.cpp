@@ -12,6 +12,7 @@
 #include "inference/model/model.h"
 #include "inference/model/placeholders.h"
 #include "inference/pass_recorder.h"
+#include "inference/prompt_media.h"
 #include "kernels/cuda/cuda_kernels.h"
 #include "kernels/kernels.h"
 
@@ -115,30 +116,9 @@ Result<EncodedMedia> encodeMedia(Model& model,
     return encoded;
 }
 
-/// The rows of images among the tokens [begin, begin + n), whose ids become kGivenToken.
-std::vector<GivenRows> takeGiven(const EncodedMedia& media,
-                                 size_t begin,
-                                 std::span<TokenId> tokens,
-                                 size_t dim) {
-    std::vector<GivenRows> given;
-    for (const MediaSpan& span : media.spans) {
-        const size_t first = std::max(span.token_begin, begin);
-        const size_t end = std::min(span.token_begin + span.n_tokens, begin + tokens.size());
-        if (first >= end) {
-            continue;
-        }
-        const std::vector<float>& rows = media.embeddings.at(span.media.get());
-        const size_t row = span.first_row + first - span.token_begin;
-        given.push_back({first - begin, std::span(rows).subspan(row * dim, (end - first) * dim)});
-        std::fill(tokens.begin() + static_cast<std::ptrdiff_t>(first - begin),
-                  tokens.begin() + static_cast<std::ptrdiff_t>(end - begin), kGivenToken);
-    }
-    return given;
-}
-
 Result<Logits> runLogits(Model& model, const LogitsRequest& request, const std::stop_token& stop) {
     EncodedMedia media = BV_TRY(encodeMedia(model, request, stop));
-    const std::span<const TokenId> ids(request.ids);
+    const std::vector<TokenId> ids = cacheIds(request.ids, media.spans, model.towerKey());
     Logits logits;
     PassRecorder recorder(model.config(), ids.size());
     logits.n_tokens = ids.size();
@@ -149,9 +129,11 @@ Result<Logits> runLogits(Model& model, const LogitsRequest& request, const std::
     BV_TRY(cache.begin(sequence, ids));
     const size_t chunk = model.decoder().maxTokens();
     for (size_t begin = 0; begin < ids.size(); begin += chunk) {
-        const auto piece = ids.subspan(begin, std::min(chunk, ids.size() - begin));
-        std::vector<TokenId> tokens(piece.begin(), piece.end());
-        const std::vector<GivenRows> given = takeGiven(media, begin, tokens, model.config().dim);
+        const std::span<const TokenId> tokens =
+            std::span(ids).subspan(begin, std::min(chunk, ids.size() - begin));
+        const std::vector<GivenRows> given = givenRows(
+            media.spans, begin, tokens.size(), model.config().dim,
+            [&](const Media& one) { return std::span<const float>(media.embeddings.at(&one)); });
         const std::span<const PageId> pages = BV_TRY(cache.prepare(sequence, tokens.size()));
         BV_TRY(model.decoder().forward(tokens, begin, pages, stop,
                                        request.observe ? &recorder : nullptr, given));
@@ -192,16 +174,11 @@ Result<ModelInfo> inspectModel(const std::string& path) {
         BV_TRY(findVision(*source, config, "", info.notices));
     info.vision = vision ? visionText(*vision, *source) : std::string();
     info.context_tokens = config.context_tokens;
-    info.trained_context_tokens = config.context_tokens;
-    info.vocab_size = config.vocab_size;
-    info.n_layers = config.n_layers;
+    addConfigFacts(config, {EngineConfig().cache_type, EngineConfig().index_cache_type}, info);
     addAttentionNotices(config, config.msaLayers(), info.notices);
-    const CacheTypes types = {EngineConfig().cache_type, EngineConfig().index_cache_type};
-    info.cache_bytes_per_token = cacheBytesPerToken(config, types);
-    info.cache_types = cacheTypesText(config, types);
     info.memory = BV_TRY(measureMemory(*source, AdapterSet(), config, vision ? &*vision : nullptr,
                                        ModelOptions(), config.context_tokens));
-    info.memory.cache = config.context_tokens / kernels::kPageTokens * info.memory.page_bytes;
+    info.memory.cache = info.memory.cacheBytes(config.context_tokens);
     return info;
 }
 

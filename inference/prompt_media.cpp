@@ -2,7 +2,8 @@
 #include "inference/prompt_media.h"
 
 #include <algorithm>
-#include <bit>
+
+#include "inference/cache/digest.h"
 
 namespace belvedere::inference {
 namespace {
@@ -46,7 +47,7 @@ void Expander::addMedia(const std::shared_ptr<const Media>& media,
                         TokenId placeholder,
                         bool is_framed) {
     const PatchGrid grid = media->grid();
-    const size_t n_tokens = grid.tokenCount() / grid.t;  // of a pair; a still is one
+    const size_t n_tokens = grid.pairTokenCount();
     for (size_t pair = 0; pair < grid.t; ++pair) {
         addTime(*media, pair);
         addToken(is_framed ? std::nullopt : placeholders_.begin);
@@ -99,23 +100,17 @@ Result<void> checkCount(const std::vector<TokenId>& ids,
     return {};
 }
 
-/// Spreads 64 bits over 31. Multiplication by an odd number and folding; the constant is 2^64 over
-/// the golden ratio.
-uint32_t fold(uint64_t value) {
-    value *= 0x9E3779B97F4A7C15U;
-    value ^= value >> 32;
-    value *= 0x9E3779B97F4A7C15U;
-    return static_cast<uint32_t>(value >> 33);
-}
-
 /// Below 0. Two images agree in one row by chance once in 2^31; prefixes end before an image that
 /// does not agree as a whole, of 4 rows and more.
-TokenId rowId(const MediaHash& hash, size_t row, uint64_t tower_key) {
-    constexpr size_t kWord = sizeof(uint64_t);
-    std::array<uint8_t, kWord> bytes{};
-    std::copy_n(hash.begin() + static_cast<std::ptrdiff_t>(row % (hash.size() / kWord) * kWord),
-                kWord, bytes.begin());
-    return -1 - static_cast<TokenId>(fold(std::bit_cast<uint64_t>(bytes) ^ tower_key ^ row));
+TokenId rowId(const MediaHash& hash, uint64_t row, uint64_t tower_key) {
+    const struct {
+        MediaHash hash;
+        uint64_t row;
+        uint64_t tower_key;
+    } shown = {hash, row, tower_key};
+
+    static_assert(sizeof shown == 48);
+    return -1 - static_cast<TokenId>(checksumOf(std::as_bytes(std::span(&shown, 1))) >> 33);
 }
 
 }  // namespace

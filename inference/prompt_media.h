@@ -4,10 +4,12 @@
 // Images and clips in prompts: their placeholders, and what the KV cache knows them by. Private to
 // inference/. Pure functions; any thread.
 
+#include <algorithm>
 #include <span>
 #include <vector>
 
 #include "inference/engine.h"
+#include "inference/model/decoder.h"
 #include "inference/model/placeholders.h"
 
 namespace belvedere::inference {
@@ -32,5 +34,26 @@ namespace belvedere::inference {
 [[nodiscard]] std::vector<TokenId> cacheIds(std::span<const TokenId> ids,
                                             std::span<const MediaSpan> media,
                                             uint64_t tower_key);
+
+/// What stands for the tokens [begin, begin + n): rows of the embeddings of their images.
+/// `embeddings(const Media&)` gives those as a span [tokens of the image, dim].
+template <class EmbeddingsOf>
+[[nodiscard]] std::vector<GivenRows> givenRows(std::span<const MediaSpan> media,
+                                               size_t begin,
+                                               size_t n,
+                                               size_t dim,
+                                               const EmbeddingsOf& embeddings) {
+    std::vector<GivenRows> given;
+    for (const MediaSpan& span : media) {
+        const size_t first = std::max(span.token_begin, begin);
+        const size_t end = std::min(span.token_begin + span.n_tokens, begin + n);
+        if (first < end) {
+            const size_t row = span.first_row + first - span.token_begin;
+            const std::span<const float> rows = embeddings(*span.media);
+            given.push_back({first - begin, rows.subspan(row * dim, (end - first) * dim)});
+        }
+    }
+    return given;
+}
 
 }  // namespace belvedere::inference

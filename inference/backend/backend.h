@@ -17,6 +17,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <span>
 #include <string>
@@ -125,6 +126,15 @@ struct PageShape {
     /// Of one layer.
     [[nodiscard]] size_t partBytes(PagePart part) const {
         return headCount(part) * kernels::kPageTokens * rowBytes(part);
+    }
+
+    /// The first n_tokens rows of each head of a part.
+    void copyRows(PagePart part, const std::byte* from, std::byte* to, size_t n_tokens) const {
+        const size_t head_bytes = kernels::kPageTokens * rowBytes(part);
+        for (size_t head = 0; head < headCount(part); ++head) {
+            std::memcpy(to + head * head_bytes, from + head * head_bytes,
+                        n_tokens * rowBytes(part));
+        }
     }
 };
 

@@ -23,10 +23,6 @@ size_t wholeLines(size_t n) {
     return (n + 15) / 16 * 16;
 }
 
-size_t alignedBytes(size_t n) {
-    return (n + 63) / 64 * 64;
-}
-
 }  // namespace
 
 CpuBackend::CpuBackend(const BackendShape& shape,

@@ -19,10 +19,6 @@ namespace {
 constexpr size_t kSharedRows = 16;
 constexpr size_t kTokenGrain = 16;
 
-size_t alignedBytes(size_t n) {
-    return (n + 63) / 64 * 64;
-}
-
 void toScores(bool is_sigmoid, float* logits, size_t n) {
     if (is_sigmoid) {
         for (size_t i = 0; i < n; ++i) {

@@ -16,6 +16,11 @@
 
 namespace belvedere::inference {
 
+/// Room for n bytes, so that what follows begins on a cache line of its own.
+[[nodiscard]] inline size_t alignedBytes(size_t n) {
+    return (n + 63) / 64 * 64;
+}
+
 /// A matrix and, where the file's layout is not the one that the kernels read, a copy in theirs.
 struct CpuMatrix {
     MatrixView view;

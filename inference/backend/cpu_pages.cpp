@@ -79,12 +79,8 @@ Result<void> CpuBackend::copyPage(PageId from, PageId to, size_t n_tokens) {
                 continue;
             }
             const std::span<const std::byte> source = BV_TRY(readPage(from, part, layer));
-            std::byte* target = pages_[to].memory.data() + partOffset(part, layer);
-            const size_t row_bytes = page_shape_.rowBytes(part);
-            for (size_t head = 0; head < page_shape_.headCount(part); ++head) {
-                const size_t begin = head * kernels::kPageTokens * row_bytes;
-                std::memcpy(target + begin, source.data() + begin, n_tokens * row_bytes);
-            }
+            page_shape_.copyRows(part, source.data(),
+                                 pages_[to].memory.data() + partOffset(part, layer), n_tokens);
         }
     }
     return {};

@@ -19,10 +19,6 @@ size_t roundedRows(size_t n_rows) {
     return (n_rows + kernels::kRowTile - 1) / kernels::kRowTile * kernels::kRowTile;
 }
 
-size_t alignedBytes(size_t n) {
-    return (n + 63) / 64 * 64;
-}
-
 const float* valuesOf(const DeviceVector* vector) {
     return static_cast<const CpuVector&>(*vector).values.data();
 }

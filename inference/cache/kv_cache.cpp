@@ -146,7 +146,8 @@ Result<std::span<const PageId>> KvCache::prepare(SequenceId id, size_t n_new) {
     const std::lock_guard lock(mutex_);
     Sequence& sequence = sequences_.at(id);
     BV_CHECK(sequence.in_use && n_new > 0);
-    releaseDropped();
+    releaseDropped();  // a file that nobody lists any more is not in use
+    BV_TRY(checkStored());
     const size_t n_tokens = sequence.tokens.size();
     const size_t n_in_last = n_tokens % kPageTokens;
     if (n_in_last != 0) {
@@ -215,9 +216,7 @@ Result<SnapshotContent> KvCache::hold(SequenceId id) {
     return SnapshotContent{sequence.tokens, sequence.ban, sequence.pages};
 }
 
-Result<void> KvCache::checkStored() {
-    const std::lock_guard lock(mutex_);
-    releaseDropped();  // a file that nobody lists any more is not in use
+Result<void> KvCache::checkStored() const {
     for (const auto& snapshot : snapshots_) {
         if (const std::shared_ptr<SnapshotFile> file = snapshot.lock()) {
             BV_TRY(file->checkWhole());

@@ -65,7 +65,8 @@ class KvCache {
     Result<size_t> begin(SequenceId id, std::span<const TokenId> prompt, const BlockBan& ban = {});
 
     /// Engine thread. Pages for n_new more tokens, safe to write; evicts idle sequences above the
-    /// budget. Errors: OutOfMemory; the sequence is as before.
+    /// budget. Errors: OutOfMemory; Corrupt where the file of a snapshot in use was shortened; the
+    /// sequence is as before.
     Result<std::span<const PageId>> prepare(SequenceId id, size_t n_new);
 
     /// The positions after the last were written.
@@ -77,8 +78,6 @@ class KvCache {
     SequenceId adopt(const std::shared_ptr<SnapshotFile>& snapshot);
     /// Takes the sequence into use as it is. Errors: as begin().
     Result<SnapshotContent> hold(SequenceId id);
-    /// Engine thread. Errors: Corrupt where the file of a snapshot in use was shortened.
-    Result<void> checkStored();
     /// Engine thread. Forgets what came from pages that turned out damaged; false: nothing new.
     bool forgetDamaged();
 
@@ -110,6 +109,7 @@ class KvCache {
     [[nodiscard]] size_t usableTokens(const Sequence& sequence) const;
     [[nodiscard]] bool ownsMemory(const Sequence& sequence) const;
     Result<Sequence*> takeIntoUse(SequenceId id);
+    [[nodiscard]] Result<void> checkStored() const;
     void truncate(Sequence& sequence, size_t n_tokens);
     void share(Sequence& sequence, const Sequence& source, size_t n_tokens);
     void drop(PageId page);

@@ -1,98 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writes a snapshot: room for header and tables, then the parts in the order of the file, then,
 // with their checksums known, header and tables in front.
-#include <algorithm>
-#include <cerrno>
-#include <cstdlib>
 #include <cstring>
-#include <filesystem>
-
-#include <fcntl.h>
-#include <sys/statvfs.h>
-#include <unistd.h>
 
 #include "inference/cache/snapshot.h"
 #include "inference/cache/snapshot_header.h"
+#include "inference/format/partial_file.h"
 #include "kernels/base/check.h"
 
 namespace belvedere::inference {
 namespace {
 
 using kernels::kPageTokens;
-
-/// A file beside the one it will replace; removed unless it did. Only the user may read it.
-class PartialFile {
-  public:
-    explicit PartialFile(std::string target)
-        : target_(std::move(target)), path_(target_ + ".XXXXXX") {}
-
-    ~PartialFile() {
-        if (descriptor_ >= 0) {
-            ::close(descriptor_);
-            ::unlink(path_.c_str());
-        }
-    }
-
-    PartialFile(const PartialFile&) = delete;
-    PartialFile& operator=(const PartialFile&) = delete;
-
-    [[nodiscard]] Result<void> open(uint64_t n_bytes) {
-        descriptor_ = ::mkostemp(path_.data(), O_CLOEXEC);
-        if (descriptor_ < 0) {
-            return failed();
-        }
-        // Whoever fills a disk should hear of it before and not after minutes of writing.
-        struct statvfs disk{};
-        if (::fstatvfs(descriptor_, &disk) == 0 && disk.f_bavail * disk.f_frsize < n_bytes) {
-            return fail(ErrorCode::Io, "{}: {} bytes are needed, {} are free", target_, n_bytes,
-                        disk.f_bavail * disk.f_frsize);
-        }
-        return {};
-    }
-
-    [[nodiscard]] Result<void> write(std::span<const std::byte> bytes, uint64_t begin) {
-        while (!bytes.empty()) {
-            const ssize_t n =
-                ::pwrite(descriptor_, bytes.data(), bytes.size(), static_cast<off_t>(begin));
-            if (n < 0 && errno == EINTR) {
-                continue;
-            }
-            if (n <= 0) {
-                return failed();
-            }
-            bytes = bytes.subspan(static_cast<size_t>(n));
-            begin += static_cast<uint64_t>(n);
-        }
-        return {};
-    }
-
-    [[nodiscard]] Result<void> finish(uint64_t n_bytes) {
-        if (::ftruncate(descriptor_, static_cast<off_t>(n_bytes)) != 0 ||
-            ::fsync(descriptor_) != 0 || ::rename(path_.c_str(), target_.c_str()) != 0) {
-            return failed();
-        }
-        ::close(descriptor_);
-        descriptor_ = -1;
-        // The name is on the disk when its folder is.
-        const std::filesystem::path folder = std::filesystem::path(target_).parent_path();
-        const int directory =
-            ::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        if (directory >= 0) {
-            ::fsync(directory);
-            ::close(directory);
-        }
-        return {};
-    }
-
-  private:
-    [[nodiscard]] tl::unexpected<Error> failed() const {
-        return fail(ErrorCode::Io, "writing {}: {}", target_, std::strerror(errno));
-    }
-
-    const std::string target_;
-    std::string path_;
-    int descriptor_ = -1;
-};
 
 class SnapshotWriter {
   public:
@@ -105,7 +24,7 @@ class SnapshotWriter {
           content_(content),
           layout_(std::move(layout)),
           backend_(backend),
-          file_(path),
+          file_(path, PartialFile::Readers::User),
           tables_(layout_.tables_end) {}
 
     [[nodiscard]] Result<void> write(const std::stop_token& stop) {
@@ -152,11 +71,7 @@ class SnapshotWriter {
                                                      PagePart part,
                                                      size_t n_rows) const {
         std::vector<std::byte> result(bytes.size());
-        const size_t row_bytes = key_.shape.rowBytes(part);
-        for (size_t head = 0; head < key_.shape.headCount(part); ++head) {
-            const size_t begin = head * kPageTokens * row_bytes;
-            std::memcpy(result.data() + begin, bytes.data() + begin, n_rows * row_bytes);
-        }
+        key_.shape.copyRows(part, bytes.data(), result.data(), n_rows);
         return result;
     }
 

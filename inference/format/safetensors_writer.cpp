@@ -1,68 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
 #include <functional>
 #include <numeric>
 
-#include <fcntl.h>
 #include <nlohmann/json.hpp>
-#include <unistd.h>
 
+#include "inference/format/partial_file.h"
 #include "inference/format/safetensors.h"
 #include "kernels/base/check.h"
 
 namespace belvedere::inference {
 namespace {
-
-/// An open temporary file that is removed unless it was renamed.
-class TemporaryFile {
-  public:
-    explicit TemporaryFile(std::string path)
-        : path_(std::move(path)),
-          descriptor_(::open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)) {}
-
-    ~TemporaryFile() {
-        if (descriptor_ >= 0) {
-            ::close(descriptor_);
-            ::unlink(path_.c_str());
-        }
-    }
-
-    TemporaryFile(const TemporaryFile&) = delete;
-    TemporaryFile& operator=(const TemporaryFile&) = delete;
-
-    [[nodiscard]] bool isOpen() const { return descriptor_ >= 0; }
-
-    [[nodiscard]] bool write(const void* data, size_t n_bytes) const {
-        const auto* next = static_cast<const char*>(data);
-        while (n_bytes > 0) {
-            const ssize_t n = ::write(descriptor_, next, n_bytes);
-            if (n < 0 && errno == EINTR) {
-                continue;
-            }
-            if (n <= 0) {
-                return false;
-            }
-            next += n;
-            n_bytes -= static_cast<size_t>(n);
-        }
-        return true;
-    }
-
-    [[nodiscard]] bool renameTo(const std::string& target) {
-        if (::fsync(descriptor_) != 0 || std::rename(path_.c_str(), target.c_str()) != 0) {
-            return false;
-        }
-        ::close(descriptor_);
-        descriptor_ = -1;
-        return true;
-    }
-
-  private:
-    std::string path_;
-    int descriptor_;
-};
 
 std::span<const std::byte> bytesOf(const OutputTensor& tensor) {
     return std::visit([](const auto& values) { return std::as_bytes(std::span(values)); },
@@ -93,15 +40,19 @@ std::string headerOf(std::span<const OutputTensor> tensors) {
 
 Result<void> writeSafetensorsFile(const std::string& path, std::span<const OutputTensor> tensors) {
     const std::string header = headerOf(tensors);
-    TemporaryFile file(fmt::format("{}.{}.part", path, ::getpid()));
-    bool is_written = file.isOpen() && file.write(header.data(), header.size());
+    uint64_t n_bytes = header.size();
     for (const OutputTensor& tensor : tensors) {
-        is_written = is_written && file.write(bytesOf(tensor).data(), bytesOf(tensor).size());
+        n_bytes += bytesOf(tensor).size();
     }
-    if (!is_written || !file.renameTo(path)) {
-        return fail(ErrorCode::Io, "writing {}: {}", path, std::strerror(errno));
+    PartialFile file(path, PartialFile::Readers::Everybody);
+    BV_TRY(file.open(n_bytes));
+    BV_TRY(file.write(std::as_bytes(std::span(header)), 0));
+    uint64_t begin = header.size();
+    for (const OutputTensor& tensor : tensors) {
+        BV_TRY(file.write(bytesOf(tensor), begin));
+        begin += bytesOf(tensor).size();
     }
-    return {};
+    return file.finish(n_bytes);
 }
 
 }  // namespace belvedere::inference

@@ -24,9 +24,6 @@ struct CacheTypes {
     kernels::CacheType index = kernels::CacheType::BF16;
 };
 
-/// In place of the id of a row whose embedding is given; any id below 0 does.
-inline constexpr int32_t kGivenToken = -1;
-
 /// Rows of a pass whose embeddings are given: those of images.
 struct GivenRows {
     size_t first_row = 0;

@@ -128,12 +128,6 @@ Result<std::unique_ptr<CpuBackend>> makeBackend(const ModelSource& source,
                               kernelsOf(options), n_threads);
 }
 
-uint64_t cacheBytes(const MemoryNeed& need, size_t context_tokens) {
-    const size_t n_pages =
-        context_tokens / kernels::kPageTokens + (context_tokens % kernels::kPageTokens > 0 ? 1 : 0);
-    return n_pages * need.page_bytes;
-}
-
 uint64_t usableBytes(const ModelOptions& options) {
     const uint64_t machine = options.machine_bytes > 0 ? options.machine_bytes : machineBytes();
     return static_cast<uint64_t>(kUsableMemory * static_cast<double>(machine));
@@ -148,7 +142,7 @@ uint64_t limitExperts(const ModelConfig& config,
     const size_t window = options.context_tokens > 0
                               ? options.context_tokens
                               : std::min(config.context_tokens, kLeastWindow);
-    const uint64_t others = need.total() - need.experts + cacheBytes(need, window);
+    const uint64_t others = need.total() - need.experts + need.cacheBytes(window);
     const uint64_t usable = usableBytes(options);
     if (options.expert_budget_bytes > 0 || others >= usable || need.experts <= usable - others) {
         return options.expert_budget_bytes;
@@ -213,6 +207,15 @@ Result<size_t> chooseContext(const std::string& path,
     return wanted;
 }
 
+/// "f16, index keys bf16".
+std::string cacheTypesText(const ModelConfig& config, const CacheTypes& types) {
+    std::string text = kernels::cacheTypeName(types.kv);
+    if (config.hasMsa()) {
+        text += fmt::format(", index keys {}", kernels::cacheTypeName(types.index));
+    }
+    return text;
+}
+
 }  // namespace
 
 void addAttentionNotices(const ModelConfig& config,
@@ -233,14 +236,6 @@ void addAttentionNotices(const ModelConfig& config,
     }
 }
 
-std::string cacheTypesText(const ModelConfig& config, const CacheTypes& types) {
-    std::string text = kernels::cacheTypeName(types.kv);
-    if (config.hasMsa()) {
-        text += fmt::format(", index keys {}", kernels::cacheTypeName(types.index));
-    }
-    return text;
-}
-
 uint64_t cacheBytesPerToken(const ModelConfig& config, const CacheTypes& types) {
     uint64_t bytes = uint64_t{config.n_layers} * 2 * config.n_kv_heads *
                      kernels::cacheRowBytes(types.kv, config.head_dim);
@@ -250,6 +245,15 @@ uint64_t cacheBytesPerToken(const ModelConfig& config, const CacheTypes& types) 
         }
     }
     return bytes;
+}
+
+void addConfigFacts(const ModelConfig& config, const CacheTypes& types, ModelInfo& info) {
+    info.trained_context_tokens = config.context_tokens;
+    info.vocab_size = config.vocab_size;
+    info.n_layers = config.n_layers;
+    info.block_tokens = config.hasMsa() ? config.msa.block_tokens : 0;
+    info.cache_bytes_per_token = cacheBytesPerToken(config, types);
+    info.cache_types = cacheTypesText(config, types);
 }
 
 Result<MemoryNeed> measureMemory(const ModelSource& source,
@@ -337,19 +341,14 @@ Result<std::unique_ptr<Model>> Model::load(const LoadRequest& request,
     }
     info.adapters = request.adapters;
     info.n_parameters += model->adapters_.parameterCount();
-    info.cache_bytes_per_token = cacheBytesPerToken(config, cacheTypes(options));
-    info.cache_types = cacheTypesText(config, cacheTypes(options));
-    info.trained_context_tokens = config.context_tokens;
-    info.vocab_size = config.vocab_size;
-    info.n_layers = config.n_layers;
-    info.block_tokens = config.hasMsa() ? config.msa.block_tokens : 0;
+    addConfigFacts(config, cacheTypes(options), info);
     info.memory = BV_TRY(
         measureMemory(source, model->adapters_, config, vision, options,
                       options.context_tokens > 0 ? options.context_tokens : config.context_tokens));
     options.expert_budget_bytes = limitExperts(config, options, info.memory, info.notices);
     info.context_tokens =
         BV_TRY(chooseContext(request.model_path, config, info.memory, options, info.notices));
-    info.memory.cache = cacheBytes(info.memory, info.context_tokens);
+    info.memory.cache = info.memory.cacheBytes(info.context_tokens);
     addAttentionNotices(config, indexed, info.notices);
 
     model->compute_ = options.compute;

@@ -92,6 +92,9 @@ class Model {
 /// Facts from the headers alone.
 [[nodiscard]] ModelInfo describeSource(const ModelSource& source);
 
+/// What the config says, and what a cache of these types takes.
+void addConfigFacts(const ModelConfig& config, const CacheTypes& types, ModelInfo& info);
+
 /// How attention runs, where the user could expect otherwise. `indexed`: layers that have an index
 /// branch, whether it is used or not.
 void addAttentionNotices(const ModelConfig& config,
@@ -109,9 +112,6 @@ void addAttentionNotices(const ModelConfig& config,
                                                const VisionSource* vision,
                                                const ModelOptions& options,
                                                size_t context_tokens);
-
-/// "f16, index keys bf16".
-[[nodiscard]] std::string cacheTypesText(const ModelConfig& config, const CacheTypes& types);
 
 /// Bytes of K, V and index keys that one token takes in all layers.
 [[nodiscard]] uint64_t cacheBytesPerToken(const ModelConfig& config, const CacheTypes& types);

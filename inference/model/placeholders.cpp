@@ -38,7 +38,7 @@ bool fits(const Positions& positions, const Kind& kind) {
             continue;
         }
         const PatchGrid grid = one->grid();
-        const size_t n_tokens = grid.tokenCount() / grid.t;
+        const size_t n_tokens = grid.pairTokenCount();
         for (size_t pair = 0; pair < grid.t; ++pair, at += n_tokens) {
             if (positions[at + n_tokens - 1] - positions[at] != n_tokens - 1) {
                 return false;

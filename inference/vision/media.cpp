@@ -127,6 +127,10 @@ Result<Media> ClipBuilder::take() {
     return std::move(clip_);
 }
 
+Result<Media> readMedia(MediaKind kind, const std::string& path, double frames_per_second) {
+    return kind == MediaKind::Image ? readStill(path) : readClip(path, frames_per_second);
+}
+
 Result<Media> readFrameFolder(const std::string& path, const ResizeLimits& limits) {
     const std::vector<fs::path> files = BV_TRY(framesIn(path));
     ClipBuilder clip(path, limits);

@@ -100,4 +100,9 @@ class ClipBuilder {
                                      double frames_per_second = 1.0,
                                      const ResizeLimits& limits = kVideoLimits);
 
+/// readStill or readClip, with the limits of the model.
+[[nodiscard]] Result<Media> readMedia(MediaKind kind,
+                                      const std::string& path,
+                                      double frames_per_second = 1.0);
+
 }  // namespace belvedere::inference

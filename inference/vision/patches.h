@@ -23,9 +23,10 @@ struct PatchGrid {
 
     [[nodiscard]] size_t patchCount() const { return t * h * w; }
 
-    [[nodiscard]] size_t tokenCount() const {
-        return patchCount() / (kMergePatches * kMergePatches);
-    }
+    /// Of a pair of frames; a still is one.
+    [[nodiscard]] size_t pairTokenCount() const { return h * w / (kMergePatches * kMergePatches); }
+
+    [[nodiscard]] size_t tokenCount() const { return t * pairTokenCount(); }
 };
 
 /// Where a patch stands: pair of frames, row and column in patches.
