@@ -22,6 +22,10 @@ Message userMessage(std::string text, std::vector<Part> attachments) {
     return message;
 }
 
+bool isMedia(const Part& part) {
+    return part.kind == Part::Kind::Image || part.kind == Part::Kind::Video;
+}
+
 std::string plainText(const Message& message) {
     std::string text;
     for (const Part& part : message.parts) {

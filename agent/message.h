@@ -58,6 +58,9 @@ struct Message {
 /// A message of the user: what is attached, then the text.
 [[nodiscard]] Message userMessage(std::string text, std::vector<Part> attachments);
 
+/// An image or a video.
+[[nodiscard]] bool isMedia(const Part& part);
+
 /// All text parts joined; pieces and images left out.
 [[nodiscard]] std::string plainText(const Message& message);
 

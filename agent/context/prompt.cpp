@@ -13,10 +13,6 @@ namespace {
 
 constexpr std::string_view kQuestion = "\n\nQuestion: ";
 
-bool isMedia(const Part& part) {
-    return part.kind == Part::Kind::Image || part.kind == Part::Kind::Video;
-}
-
 Message firstQuestion(const AskContext& context, const Message& question) {
     Message message;
     message.role = Role::User;

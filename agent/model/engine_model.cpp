@@ -34,18 +34,16 @@ const char* roleName(Role role) {
     return "user";
 }
 
-bool isMedia(const Part& part) {
-    return part.kind == Part::Kind::Image || part.kind == Part::Kind::Video;
-}
-
 using MediaPointer = std::shared_ptr<const inference::Media>;  // immutable
 
+inference::MediaKind kindOf(const Part& part) {
+    return part.kind == Part::Kind::Video ? inference::MediaKind::Video
+                                          : inference::MediaKind::Image;
+}
+
 Result<inference::Media> readMedia(const Part& part) {
-    if (part.kind == Part::Kind::Video) {
-        return inference::readClip(part.path, part.frames_per_second);
-    }
     if (!part.path.empty()) {
-        return inference::readStill(part.path);
+        return inference::readMedia(kindOf(part), part.path, part.frames_per_second);
     }
     constexpr const char* kName = "the image";
     const inference::RgbImage image =

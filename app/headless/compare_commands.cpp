@@ -39,8 +39,7 @@ Result<std::vector<std::shared_ptr<const inference::Media>>> readMedia(
     std::vector<std::shared_ptr<const inference::Media>> media;
     for (const MediaArgument& file : files) {
         media.push_back(std::make_shared<const inference::Media>(
-            file.kind == inference::MediaKind::Image ? BV_TRY(inference::readStill(file.path))
-                                                     : BV_TRY(inference::readClip(file.path))));
+            BV_TRY(inference::readMedia(file.kind, file.path))));
     }
     return media;
 }

@@ -83,10 +83,8 @@ Result<std::vector<std::string>> mediaCosts(const Arguments& arguments) {
     std::vector<std::string> lines;
     for (const MediaArgument& file : arguments.media) {
         const bool is_video = file.kind == inference::MediaKind::Video;
-        const inference::Media media =
-            is_video
-                ? BV_TRY(inference::readClip(file.path, arguments.frames_per_second.value_or(1)))
-                : BV_TRY(inference::readStill(file.path));
+        const inference::Media media = BV_TRY(
+            inference::readMedia(file.kind, file.path, arguments.frames_per_second.value_or(1)));
         const inference::ImageSize size = media.frames.front().size;
         lines.push_back(fmt::format(
             "{}: {}{} x {} pixels, seen as {} x {}: {} tokens", file.path,
