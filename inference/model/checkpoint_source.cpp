@@ -25,8 +25,8 @@ bool isForeignBias(std::string_view name, const BiasConfig& biases) {
 
 Result<std::unique_ptr<CheckpointSource>> CheckpointSource::open(
     const std::filesystem::path& folder) {
-    std::unique_ptr<CheckpointSource> source(
-        new CheckpointSource(folder, BV_TRY(SafetensorsFolder::open(folder))));
+    SafetensorsFolder files = BV_TRY(SafetensorsFolder::open(folder));
+    std::unique_ptr<CheckpointSource> source(new CheckpointSource(folder, std::move(files)));
     BV_TRY(source->readConfig());
     BV_TRY(source->addTensors());
     BV_TRY(source->settleHead());

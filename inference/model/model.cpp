@@ -315,7 +315,8 @@ Result<std::unique_ptr<Model>> Model::load(const LoadRequest& request,
         }
     };
     report(0.0, "reading the header");
-    std::unique_ptr<Model> model(new Model(BV_TRY(openModel(request.model_path))));
+    auto opened = BV_TRY(openModel(request.model_path));
+    std::unique_ptr<Model> model(new Model(std::move(opened)));
     const ModelSource& source = *model->source_;
     for (const AdapterFile& adapter : request.adapters) {
         BV_TRY(model->adapters_.add(adapter.path, adapter.scale, source));
