@@ -18,6 +18,9 @@ enum class Isa { Scalar, Avx2, Avx512, Amx };
 /// Row slices of matrix products and packing start at multiples of this.
 inline constexpr size_t kRowTile = 16;
 
+/// Activation layouts keep this many tokens together: slices of tokens start at multiples of it.
+inline constexpr size_t kTokenGrain = 16;
+
 /// In calls of no more tokens than this, every kernel gives a token the very bits that it gives it
 /// in a call of its own, whatever the other tokens are. Drafts are verified, and forks run, in such
 /// calls: their output must not depend on what else is in the pass.

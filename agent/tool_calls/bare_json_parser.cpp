@@ -17,7 +17,6 @@ namespace belvedere::agent {
 namespace {
 
 constexpr std::string_view kPythonTag = "<|python_tag|>";
-constexpr size_t kMaxSpaceBytes = 256;
 
 class BareJsonParser : public ToolCallParser {
   public:

@@ -10,6 +10,8 @@
 namespace belvedere::agent {
 
 inline constexpr std::string_view kWhiteSpace = " \t\r\n";
+inline constexpr size_t kMaxSpaceBytes = 256;  ///< of white space between the parts of a call
+inline constexpr size_t kMaxKeptBytes = 4096;  ///< of a malformed call's text, to show it
 
 struct MarkerHit {
     size_t pos = std::string_view::npos;

@@ -22,8 +22,6 @@ constexpr std::string_view kInvoke = "invoke name=";
 constexpr std::string_view kBareInvoke =
     "]<]minimax[>[<invoke name=";  // a block without its opening tag
 constexpr size_t kMaxTagBytes = 1024;
-constexpr size_t kMaxSpaceBytes = 256;
-constexpr size_t kMaxKeptBytes = 4096;
 
 class MinimaxM3Parser : public ToolCallParser {
   public:

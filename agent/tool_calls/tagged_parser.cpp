@@ -17,7 +17,6 @@ namespace belvedere::agent {
 
 namespace {
 
-constexpr size_t kMaxSpaceBytes = 256;
 constexpr size_t kMaxRecoveries = 8;  // of blocks with a quote that never ends
 
 constexpr XmlSpelling kQwenSpelling = {

@@ -13,8 +13,6 @@ namespace belvedere::agent {
 namespace {
 
 constexpr size_t kMaxNameBytes = 512;
-constexpr size_t kMaxSpaceBytes = 256;  // between tags
-constexpr size_t kMaxKeptBytes = 4096;  // of a call's text, to show it when it is malformed
 
 }  // namespace
 

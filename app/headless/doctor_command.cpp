@@ -17,7 +17,6 @@ namespace belvedere::app {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::ordered_json;
 
 constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
 
@@ -86,7 +85,7 @@ std::string modelState() {
 
 Result<void> runDoctor(const Arguments& arguments, std::stop_token /*stop*/) {
     const inference::ComputeInfo compute = BV_TRY(inference::computeInfo());
-    const Json report = {
+    const nlohmann::ordered_json report = {
         {"version", BV_VERSION},
         {"cpu", compute.cpu},
         {"cpu features", compute.cpu_features},

@@ -9,7 +9,7 @@ namespace belvedere::app {
 
 namespace {
 
-constexpr int kMaxNameWidth = 200;
+constexpr int kMaxRepositoryWidth = 200;
 
 QString shortPath(const QString& path) {
     const QString home = QDir::homePath();
@@ -41,7 +41,7 @@ void RepositoryPicker::refresh() {
     const QString text = has_folder ? repositories_.name() : tr("Open folder");
     // The space: beside an icon the style leaves too little.
     setText(QLatin1Char(' ') +
-            QFontMetrics(font()).elidedText(text, Qt::ElideMiddle, kMaxNameWidth));
+            QFontMetrics(font()).elidedText(text, Qt::ElideMiddle, kMaxRepositoryWidth));
     setIcon(theme_.icon(QStringLiteral("folder")));
     setToolTip(has_folder ? repositories_.path() : tr("Attach a folder of source files (Ctrl+O)"));
     setAccessibleDescription(has_folder ? repositories_.path() : tr("none attached"));

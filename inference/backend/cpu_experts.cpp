@@ -17,7 +17,6 @@ namespace {
 
 /// Below this many rows, work by experts is shorter than a meeting of the workers.
 constexpr size_t kSharedRows = 16;
-constexpr size_t kTokenGrain = 16;
 
 void toScores(bool is_sigmoid, float* logits, size_t n) {
     if (is_sigmoid) {
@@ -77,7 +76,7 @@ void CpuBackend::experts(const ExpertsStep& step) {
         addRouted(step, 0, step.n_tokens);
         return;
     }
-    pool_.parallelFor(step.n_tokens, kTokenGrain,
+    pool_.parallelFor(step.n_tokens, kernels::kTokenGrain,
                       [&](size_t begin, size_t end, size_t) { addRouted(step, begin, end); });
 }
 
@@ -123,7 +122,7 @@ void CpuBackend::route(const ExpertsStep& step, const CpuExperts& experts) {
     if (step.n_tokens < kSharedRows) {
         routeTokens(0, step.n_tokens, 0);
     } else {
-        pool_.parallelFor(step.n_tokens, kTokenGrain, routeTokens);
+        pool_.parallelFor(step.n_tokens, kernels::kTokenGrain, routeTokens);
     }
 }
 

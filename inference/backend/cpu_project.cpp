@@ -12,8 +12,6 @@ namespace {
 
 /// Below this many tokens the prologue is shorter than a meeting of the workers.
 constexpr size_t kSharedPrologueTokens = 4;
-/// Tokens that the kernels' activation layouts keep together.
-constexpr size_t kTokenGrain = 16;
 
 size_t roundedRows(size_t n_rows) {
     return (n_rows + kernels::kRowTile - 1) / kernels::kRowTile * kernels::kRowTile;
@@ -101,7 +99,7 @@ void CpuBackend::prepare(const ProjectStep& step) {
         prepareRows(step, 0, step.n_rows);
         return;
     }
-    pool_.parallelFor(step.n_rows, kTokenGrain,
+    pool_.parallelFor(step.n_rows, kernels::kTokenGrain,
                       [&](size_t begin, size_t end, size_t) { prepareRows(step, begin, end); });
 }
 
@@ -154,7 +152,7 @@ void CpuBackend::multiplyLowRank(const ProjectStep& step) {
         finishRankRows(step.n_rows, 0, step.n_rows);
         return;
     }
-    pool_.parallelFor(step.n_rows, kTokenGrain, [&](size_t begin, size_t end, size_t) {
+    pool_.parallelFor(step.n_rows, kernels::kTokenGrain, [&](size_t begin, size_t end, size_t) {
         finishRankRows(step.n_rows, begin, end);
     });
 }

@@ -8,7 +8,6 @@ namespace belvedere::inference {
 namespace {
 
 constexpr size_t kAxes = 3;
-constexpr size_t kInToken = kMergePatches * kMergePatches;
 
 }  // namespace
 

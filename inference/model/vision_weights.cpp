@@ -164,7 +164,6 @@ Result<std::vector<float>> VisionLoader::patchValues() {
 Result<VisionWeights> VisionLoader::load() {
     const size_t dim = config_.dim;
     const size_t out_dim = config_.out_dim;
-    constexpr size_t kInToken = kMergePatches * kMergePatches;
     VisionWeights weights;
     weights.patch_values = BV_TRY(patchValues());
     LinearView patch;

@@ -13,8 +13,6 @@ namespace belvedere::inference::detail {
 namespace {
 
 constexpr size_t kMaxTokenBytes = 64 * 1024;
-constexpr std::string_view kSpaceMark =
-    "\xE2\x96\x81";  // U+2581, a space as SentencePiece stores it
 
 // Tokens after which a chat model has nothing more to say, by text; files often name only one of
 // them as eos.

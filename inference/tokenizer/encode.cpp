@@ -75,7 +75,6 @@ class PieceEncoder {
 
     /// SentencePiece: U+2581 and space are one character, here a space.
     void encodeSentence(std::string_view text) {
-        constexpr std::string_view kSpaceMark = "\xE2\x96\x81";
         std::string& plain = work_.text;
         plain.assign(model_.add_space_prefix ? 1 : 0, ' ');
         for (size_t mark = text.find(kSpaceMark); mark != text.npos; mark = text.find(kSpaceMark)) {

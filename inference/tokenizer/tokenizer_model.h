@@ -28,6 +28,9 @@
 
 namespace belvedere::inference::detail {
 
+/// U+2581, a space as SentencePiece stores it.
+inline constexpr std::string_view kSpaceMark = "\xE2\x96\x81";
+
 /// Memory one call of encode works in; the caches stay warm from call to call.
 struct Workspace {
     using ShortCache = PieceCache<2, 3, 8192>;  // 512 kB

@@ -49,7 +49,6 @@ void putFrame(const RgbImage& frame,
 }  // namespace
 
 PatchPlace placeOf(const PatchGrid& grid, size_t index) {
-    constexpr size_t kInToken = kMergePatches * kMergePatches;
     const size_t row_tokens = grid.w / kMergePatches;
     const size_t n_tokens = grid.h / kMergePatches * row_tokens;
     const size_t token = index / kInToken % n_tokens;

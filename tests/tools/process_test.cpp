@@ -84,7 +84,7 @@ TEST(Process, NamesWhatCanNotBeRun) {
 }
 
 TEST(Process, UsesFolderAndEnvironment) {
-    const testing::TempDir dir;
+    const belvedere::testing::TempDir dir;
     const Outcome result = run({.argv = {"/bin/sh", "-c", "pwd; echo $ONLY; echo [$HOME]"},
                                 .working_dir = dir.path(),
                                 .environment = std::vector<std::string>{"ONLY=this"}});

@@ -19,7 +19,7 @@ using Lines = std::vector<std::string_view>;
 
 constexpr size_t kMaxFileLines = 200'000;  // compared; an error message needs no more
 constexpr size_t kMaxShownLines = 20;
-constexpr size_t kMaxLineBytes = 200;
+constexpr size_t kMaxQuotedBytes = 200;
 constexpr double kMinLikeness = 0.4;  // below, a line is not worth showing
 
 std::string_view trimmed(std::string_view line) {
@@ -98,7 +98,7 @@ std::optional<size_t> startByLikeness(const Lines& file, const Lines& wanted) {
 
 std::string shownLine(std::string_view line) {
     const std::string shown = showText(withoutLineEnd(line)).text;
-    return std::string(cutText(shown, kMaxLineBytes));
+    return std::string(cutText(shown, kMaxQuotedBytes));
 }
 
 /// The first line that is not the same, and how.

@@ -16,7 +16,7 @@ struct EditFileInput {
     bool replace_all = false;
 };
 
-Fields<EditFileInput> fields() {
+Fields<EditFileInput> editFileFields() {
     using In = EditFileInput;
     return {{&In::path,
              {.name = "path",
@@ -52,7 +52,7 @@ struct PlannedEdit {
 class EditFile : public TypedTool<EditFileInput> {
   public:
     EditFile(std::shared_ptr<const Workspace> workspace, std::shared_ptr<ReadLog> log)
-        : TypedTool(fields()), workspace_(std::move(workspace)), log_(std::move(log)) {}
+        : TypedTool(editFileFields()), workspace_(std::move(workspace)), log_(std::move(log)) {}
 
     [[nodiscard]] std::string name() const override { return "edit_file"; }
 

@@ -25,7 +25,7 @@ struct ListFilesInput {
     bool include_ignored = false;
 };
 
-Fields<ListFilesInput> fields() {
+Fields<ListFilesInput> listFilesFields() {
     using In = ListFilesInput;
     return {{&In::path,
              {.name = "path",
@@ -56,7 +56,7 @@ Fields<ListFilesInput> fields() {
 class ListFiles : public TypedTool<ListFilesInput> {
   public:
     explicit ListFiles(std::shared_ptr<const Workspace> workspace)
-        : TypedTool(fields()), workspace_(std::move(workspace)) {}
+        : TypedTool(listFilesFields()), workspace_(std::move(workspace)) {}
 
     [[nodiscard]] std::string name() const override { return "list_files"; }
 

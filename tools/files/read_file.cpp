@@ -19,7 +19,7 @@ struct ReadFileInput {
     int64_t limit = kMaxLines;
 };
 
-Fields<ReadFileInput> fields() {
+Fields<ReadFileInput> readFileFields() {
     using In = ReadFileInput;
     return {{&In::path,
              {.name = "path",
@@ -42,7 +42,7 @@ Fields<ReadFileInput> fields() {
 class ReadFile : public TypedTool<ReadFileInput> {
   public:
     ReadFile(std::shared_ptr<const Workspace> workspace, std::shared_ptr<ReadLog> log)
-        : TypedTool(fields()), workspace_(std::move(workspace)), log_(std::move(log)) {}
+        : TypedTool(readFileFields()), workspace_(std::move(workspace)), log_(std::move(log)) {}
 
     [[nodiscard]] std::string name() const override { return "read_file"; }
 

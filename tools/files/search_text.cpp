@@ -17,8 +17,8 @@ namespace {
 constexpr int64_t kDefaultMatches = 100;
 constexpr int64_t kMaxMatches = 1000;
 constexpr int64_t kMaxContext = 10;
-constexpr size_t kMaxLineBytes = 400;
-constexpr size_t kMaxShownBytes = 64 * 1024;
+constexpr size_t kMaxMatchBytes = 400;
+constexpr size_t kMaxResultBytes = 64 * 1024;
 constexpr uint64_t kMaxSearchedFileBytes = 4 << 20;
 
 struct SearchTextInput {
@@ -32,7 +32,7 @@ struct SearchTextInput {
     bool include_ignored = false;
 };
 
-Fields<SearchTextInput> fields() {
+Fields<SearchTextInput> searchTextFields() {
     using In = SearchTextInput;
     return {{&In::pattern,
              {.name = "pattern",
@@ -93,7 +93,7 @@ class Search {
             if (!re2::RE2::PartialMatch(re2::StringPiece(line.data(), line.size()), expression_)) {
                 continue;
             }
-            if (n_matches_ == limit_ || text_.size() >= kMaxShownBytes) {
+            if (n_matches_ == limit_ || text_.size() >= kMaxResultBytes) {
                 is_cut_ = true;
                 return false;
             }
@@ -156,7 +156,7 @@ class Search {
               char mark) {
         for (size_t i = begin; i < end; ++i) {
             const std::string line = showText(withoutLineEnd(lines[i])).text;
-            const std::string_view cut = cutText(line, kMaxLineBytes);
+            const std::string_view cut = cutText(line, kMaxMatchBytes);
             text_ += fmt::format("{}{}{}{} {}{}\n", shownPath(path), mark, i + 1, mark, cut,
                                  cut.size() < line.size() ? " [line cut]" : "");
         }
@@ -175,7 +175,7 @@ class Search {
 class SearchText : public TypedTool<SearchTextInput> {
   public:
     explicit SearchText(std::shared_ptr<const Workspace> workspace)
-        : TypedTool(fields()), workspace_(std::move(workspace)) {}
+        : TypedTool(searchTextFields()), workspace_(std::move(workspace)) {}
 
     [[nodiscard]] std::string name() const override { return "search_text"; }
 

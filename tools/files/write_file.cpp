@@ -13,7 +13,7 @@ struct WriteFileInput {
     std::string content;
 };
 
-Fields<WriteFileInput> fields() {
+Fields<WriteFileInput> writeFileFields() {
     using In = WriteFileInput;
     return {{&In::path,
              {.name = "path",
@@ -30,7 +30,7 @@ Fields<WriteFileInput> fields() {
 class WriteFile : public TypedTool<WriteFileInput> {
   public:
     WriteFile(std::shared_ptr<const Workspace> workspace, std::shared_ptr<ReadLog> log)
-        : TypedTool(fields()), workspace_(std::move(workspace)), log_(std::move(log)) {}
+        : TypedTool(writeFileFields()), workspace_(std::move(workspace)), log_(std::move(log)) {}
 
     [[nodiscard]] std::string name() const override { return "write_file"; }
 

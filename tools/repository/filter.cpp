@@ -9,6 +9,7 @@
 #include <fmt/core.h>
 
 #include "tools/repository/source_text.h"
+#include "tools/repository/words.h"
 
 namespace belvedere::tools {
 namespace {
@@ -51,14 +52,6 @@ bool isAny(std::string_view name, const std::array<std::string_view, N>& names) 
 std::string mebibytes(uint64_t bytes) {
     constexpr double kMebibyte = 1 << 20;
     return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / kMebibyte);
-}
-
-std::string lowered(std::string_view text) {
-    std::string lower(text);
-    for (char& c : lower) {
-        c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-    }
-    return lower;
 }
 
 std::optional<Skip> skipBinary(std::string_view bytes) {

@@ -10,7 +10,7 @@
 namespace belvedere::tools {
 namespace {
 
-bool isNameByte(char c) {
+bool isTokenByte(char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
            static_cast<unsigned char>(c) >= 0x80;
 }
@@ -26,14 +26,14 @@ std::vector<Token> tokensOf(std::string_view text) {
     std::vector<Token> tokens;
     bool is_first = true;
     for (size_t at = 0; at < text.size();) {
-        if (!isNameByte(text[at])) {
+        if (!isTokenByte(text[at])) {
             is_first = is_first || text[at] == '?' || text[at] == '!' ||
                        (text[at] == '.' && at + 1 < text.size() && text[at + 1] == ' ');
             ++at;
             continue;
         }
         size_t end = at;
-        while (end < text.size() && isNameByte(text[end])) {
+        while (end < text.size() && isTokenByte(text[end])) {
             ++end;
         }
         tokens.push_back({text.substr(at, end - at), at > 0 ? text[at - 1] : ' ',
@@ -42,14 +42,6 @@ std::vector<Token> tokensOf(std::string_view text) {
         at = end;
     }
     return tokens;
-}
-
-std::string lowered(std::string_view text) {
-    std::string lower(text);
-    std::transform(lower.begin(), lower.end(), lower.begin(), [](char c) {
-        return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-    });
-    return lower;
 }
 
 bool hasFormOfName(const Token& token) {

@@ -97,14 +97,6 @@ Result<FileRecord> readRecord(const Statement& row) {
     return record;
 }
 
-std::string lowered(std::string_view text) {
-    std::string lower(text);
-    std::transform(lower.begin(), lower.end(), lower.begin(), [](char c) {
-        return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-    });
-    return lower;
-}
-
 void removeFiles(const fs::path& file) {
     std::error_code code;
     for (const char* ending : {"", "-wal", "-shm", "-journal"}) {

@@ -153,6 +153,13 @@ void appendIdentifier(std::string_view identifier, std::string& words) {
 
 }  // namespace
 
+std::string lowered(std::string_view text) {
+    std::string lower(text);
+    std::transform(lower.begin(), lower.end(), lower.begin(),
+                   [](char c) { return isUpper(c) ? static_cast<char>(c - 'A' + 'a') : c; });
+    return lower;
+}
+
 std::vector<std::string> splitIdentifier(std::string_view identifier) {
     std::vector<std::string> parts;
     forEachPart(identifier, [&](std::string_view part) {

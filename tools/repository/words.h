@@ -14,6 +14,9 @@ namespace belvedere::tools {
 /// Bumped when the words of some text change: a stored index of another version is made anew.
 inline constexpr int kWordsVersion = 1;
 
+/// ASCII letters in lower case; other bytes stay.
+[[nodiscard]] std::string lowered(std::string_view text);
+
 /// An identifier's parts in lower case: "kMaxFileBytes" -> k max file bytes; "HTTPServer2" -> http
 /// server 2.
 [[nodiscard]] std::vector<std::string> splitIdentifier(std::string_view identifier);

@@ -17,7 +17,7 @@ struct ClickInput {
     int64_t count = 1;
 };
 
-Fields<ClickInput> fields() {
+Fields<ClickInput> clickFields() {
     using In = ClickInput;
     return {{&In::x,
              {.name = "x",
@@ -46,7 +46,8 @@ MouseButton buttonNamed(const std::string& name) {
 
 class Click : public TypedTool<ClickInput> {
   public:
-    explicit Click(std::shared_ptr<ScreenLog> log) : TypedTool(fields()), log_(std::move(log)) {}
+    explicit Click(std::shared_ptr<ScreenLog> log)
+        : TypedTool(clickFields()), log_(std::move(log)) {}
 
     [[nodiscard]] std::string name() const override { return "click"; }
 

@@ -16,7 +16,7 @@ struct PressKeyInput {
     int64_t count = 1;
 };
 
-Fields<PressKeyInput> fields() {
+Fields<PressKeyInput> pressKeyFields() {
     using In = PressKeyInput;
     return {{&In::keys,
              {.name = "keys",
@@ -33,7 +33,8 @@ Fields<PressKeyInput> fields() {
 
 class PressKey : public TypedTool<PressKeyInput> {
   public:
-    explicit PressKey(std::shared_ptr<ScreenLog> log) : TypedTool(fields()), log_(std::move(log)) {}
+    explicit PressKey(std::shared_ptr<ScreenLog> log)
+        : TypedTool(pressKeyFields()), log_(std::move(log)) {}
 
     [[nodiscard]] std::string name() const override { return "press_key"; }
 

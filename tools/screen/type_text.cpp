@@ -15,7 +15,7 @@ struct TypeTextInput {
     std::string text;
 };
 
-Fields<TypeTextInput> fields() {
+Fields<TypeTextInput> typeTextFields() {
     return {{&TypeTextInput::text,
              {.name = "text",
               .description = "What to type; a line feed is the Return key.",
@@ -25,7 +25,8 @@ Fields<TypeTextInput> fields() {
 
 class TypeText : public TypedTool<TypeTextInput> {
   public:
-    explicit TypeText(std::shared_ptr<ScreenLog> log) : TypedTool(fields()), log_(std::move(log)) {}
+    explicit TypeText(std::shared_ptr<ScreenLog> log)
+        : TypedTool(typeTextFields()), log_(std::move(log)) {}
 
     [[nodiscard]] std::string name() const override { return "type_text"; }
 

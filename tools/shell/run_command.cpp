@@ -23,7 +23,7 @@ struct RunCommandInput {
     int64_t timeout_seconds = kDefaultSeconds;
 };
 
-Fields<RunCommandInput> fields() {
+Fields<RunCommandInput> runCommandFields() {
     using In = RunCommandInput;
     return {
         {&In::command,
@@ -93,7 +93,7 @@ class LiveOutput {
 class RunCommand : public TypedTool<RunCommandInput> {
   public:
     explicit RunCommand(std::shared_ptr<const Workspace> workspace)
-        : TypedTool(fields()), workspace_(std::move(workspace)) {}
+        : TypedTool(runCommandFields()), workspace_(std::move(workspace)) {}
 
     [[nodiscard]] std::string name() const override { return "run_command"; }
 

@@ -44,10 +44,6 @@ namespace {
     return is<double>(value);
 }
 
-[[nodiscard]] bool isNumber(const Value& value) {
-    return is<bool>(value) || is<int64_t>(value) || is<double>(value);
-}
-
 [[nodiscard]] bool isString(const Value& value) {
     return asText(value) != nullptr;
 }

@@ -6,13 +6,6 @@
 #include "inference/chat/jinja/unicode.h"
 
 namespace belvedere::inference::jinja {
-namespace {
-
-constexpr size_t kNodeBytes =
-    96;  // an estimate of what an allocated text costs beside its characters
-
-}  // namespace
-
 Text::Data::Data(Meter* meter, std::string b, std::vector<TextRun> r, bool markup)
     : bytes(std::move(b)),
       runs(std::move(r)),

@@ -18,6 +18,9 @@
 
 namespace belvedere::inference::jinja {
 
+/// An estimate of what an allocated text or container costs beside what it holds.
+inline constexpr size_t kNodeBytes = 96;
+
 /// What one rendering has used: memory of its live values (an estimate) and work. Loops over
 /// foreign data stop when it is exhausted; the interpreter turns that into an error before the
 /// result is used.

@@ -8,8 +8,6 @@
 namespace belvedere::inference::jinja {
 namespace {
 
-constexpr size_t kNodeBytes =
-    96;  // an estimate of what an allocated container costs beside its items
 constexpr size_t kMinIndexed = 16;  // dicts below this size are searched from front to back
 constexpr size_t kIndexEntryBytes = 48;
 
@@ -19,10 +17,6 @@ constexpr size_t kIndexEntryBytes = 48;
         depth = std::max(depth, depthOf(item));
     }
     return depth + 1;
-}
-
-[[nodiscard]] bool isNumber(const Value& value) {
-    return is<bool>(value) || is<int64_t>(value) || is<double>(value);
 }
 
 [[nodiscard]] bool equalItems(const std::vector<Value>& a,

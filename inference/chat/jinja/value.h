@@ -153,6 +153,10 @@ template <class T>
     return std::holds_alternative<T>(value);
 }
 
+[[nodiscard]] inline bool isNumber(const Value& value) {
+    return is<bool>(value) || is<int64_t>(value) || is<double>(value);
+}
+
 [[nodiscard]] inline const Text* asText(const Value& value) {
     return std::get_if<Text>(&value);
 }

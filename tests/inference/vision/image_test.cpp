@@ -46,26 +46,27 @@ std::array<int, 3> pixel(const RgbImage& image, size_t x, size_t y) {
 }
 
 TEST(ImageSize, FollowsTheRuleOfTheReference) {
-    struct Case {
+    struct ResizeCase {
         ImageSize in, still;
         size_t n_tokens;
         ImageSize frame;
     };
 
-    for (const Case& c :
-         {Case{{1, 1}, {56, 56}, 4, {56, 56}}, Case{{10, 10}, {56, 56}, 4, {56, 56}},
-          Case{{70, 70}, {56, 56}, 4, {56, 56}}, Case{{224, 224}, {224, 224}, 64, {224, 224}},
-          Case{{300, 200}, {308, 196}, 77, {308, 196}},
-          Case{{640, 480}, {644, 476}, 391, {644, 476}},
-          Case{{2016, 2016}, {672, 672}, 576, {756, 756}},
-          Case{{800, 600}, {756, 560}, 540, {812, 588}},
-          Case{{1024, 768}, {756, 560}, 540, {896, 672}},
-          Case{{1920, 1080}, {896, 504}, 576, {1008, 560}},
-          Case{{3840, 2160}, {896, 504}, 576, {1008, 560}},
-          Case{{1080, 1920}, {504, 896}, 576, {560, 1008}},
-          Case{{5000, 3000}, {840, 504}, 540, {980, 588}},
-          Case{{20, 3000}, {28, 2996}, 107, {28, 2996}},
-          Case{{2000, 10}, {1988, 28}, 71, {1988, 28}}}) {
+    for (const ResizeCase& c :
+         {ResizeCase{{1, 1}, {56, 56}, 4, {56, 56}}, ResizeCase{{10, 10}, {56, 56}, 4, {56, 56}},
+          ResizeCase{{70, 70}, {56, 56}, 4, {56, 56}},
+          ResizeCase{{224, 224}, {224, 224}, 64, {224, 224}},
+          ResizeCase{{300, 200}, {308, 196}, 77, {308, 196}},
+          ResizeCase{{640, 480}, {644, 476}, 391, {644, 476}},
+          ResizeCase{{2016, 2016}, {672, 672}, 576, {756, 756}},
+          ResizeCase{{800, 600}, {756, 560}, 540, {812, 588}},
+          ResizeCase{{1024, 768}, {756, 560}, 540, {896, 672}},
+          ResizeCase{{1920, 1080}, {896, 504}, 576, {1008, 560}},
+          ResizeCase{{3840, 2160}, {896, 504}, 576, {1008, 560}},
+          ResizeCase{{1080, 1920}, {504, 896}, 576, {560, 1008}},
+          ResizeCase{{5000, 3000}, {840, 504}, 540, {980, 588}},
+          ResizeCase{{20, 3000}, {28, 2996}, 107, {28, 2996}},
+          ResizeCase{{2000, 10}, {1988, 28}, 71, {1988, 28}}}) {
         EXPECT_EQ(*resizedSize(c.in), c.still) << c.in.width << " x " << c.in.height;
         EXPECT_EQ(tokenCount(*resizedSize(c.in)), c.n_tokens);
         EXPECT_EQ(*resizedSize(c.in, kVideoLimits), c.frame) << c.in.width;

@@ -34,7 +34,7 @@ class FileIo : public ::testing::Test {
             std::distance(fs::directory_iterator(folder), fs::directory_iterator()));
     }
 
-    testing::TempDir dir_;
+    belvedere::testing::TempDir dir_;
     const fs::path root_ = dir_.path() / "root";
     std::shared_ptr<const Workspace> workspace_;
 };

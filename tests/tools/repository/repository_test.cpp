@@ -20,7 +20,7 @@ namespace belvedere::tools {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::TempDir;
+using belvedere::testing::TempDir;
 using testing::WordCounter;
 
 std::shared_ptr<Repository> attach(const fs::path& root,

@@ -14,9 +14,9 @@ namespace belvedere::tools {
 namespace {
 
 namespace fs = std::filesystem;
+using belvedere::testing::TempDir;
 using testing::GitFolder;
 using testing::shell;
-using testing::TempDir;
 
 /// Sets the folder where libgit2 looks for the user's configuration; never the machine's own.
 class WalkTest : public ::testing::Test {
