@@ -17,7 +17,7 @@ using Json = nlohmann::json;
 constexpr uint64_t kMaxHeaderBytes = 100'000'000;
 constexpr size_t kMaxEntries = 1'000'000;
 constexpr int kMaxDepth = 4;
-constexpr size_t kMaxShape = 8;
+constexpr size_t kMaxTensorDims = 8;
 
 struct DtypeInfo {
     const char* name;
@@ -45,9 +45,9 @@ Result<std::vector<uint64_t>> readUints(const Json& entry,
                                         const char* field,
                                         const std::string& name) {
     const auto found = entry.find(field);
-    if (found == entry.end() || !found->is_array() || found->size() > kMaxShape) {
+    if (found == entry.end() || !found->is_array() || found->size() > kMaxTensorDims) {
         return fail(ErrorCode::Corrupt, "tensor {}: {} is no list of at most {} numbers", name,
-                    field, kMaxShape);
+                    field, kMaxTensorDims);
     }
     std::vector<uint64_t> values;
     for (const Json& value : *found) {

@@ -27,7 +27,7 @@ Result<VisionTower::Buffers> VisionTower::makeBuffers(size_t n_rows) const {
     buffers.patches = BV_TRY(backend_.addBuffer(chunk_, kPatchValues));
     buffers.feed = BV_TRY(backend_.addBuffer(chunk_, config_.ff_dim));
     buffers.projected_1 = BV_TRY(backend_.addBuffer(chunk_, config_.out_dim));
-    buffers.projected_2 = BV_TRY(backend_.addBuffer(kInToken * chunk_, config_.out_dim));
+    buffers.projected_2 = BV_TRY(backend_.addBuffer(kPatchesPerToken * chunk_, config_.out_dim));
     buffers.merged = BV_TRY(backend_.addBuffer(chunk_, config_.out_dim));
     return buffers;
 }
@@ -153,9 +153,9 @@ Result<void> VisionTower::project(size_t n_tokens, Buffers& buffers, TowerOutput
     const ProjectOutput fourth[] = {{weights_.merge_2.get(), buffers.merged.get()}};
     for (size_t token = 0; token < n_tokens; token += chunk_) {
         const size_t n = std::min(chunk_, n_tokens - token);
-        inChunks(n * kInToken, [&](size_t row, size_t n_rows) {
+        inChunks(n * kPatchesPerToken, [&](size_t row, size_t n_rows) {
             backend_.project({.input = buffers.hidden.get(),
-                              .first_row = token * kInToken + row,
+                              .first_row = token * kPatchesPerToken + row,
                               .n_rows = n_rows,
                               .outputs = first});
             backend_.project({.input = buffers.projected_1.get(),
@@ -166,7 +166,7 @@ Result<void> VisionTower::project(size_t n_tokens, Buffers& buffers, TowerOutput
         });
         backend_.project({.input = buffers.projected_2.get(),
                           .n_rows = n,
-                          .joined_rows = kInToken,
+                          .joined_rows = kPatchesPerToken,
                           .outputs = third});
         backend_.project({.input = buffers.projected_1.get(),
                           .n_rows = n,
@@ -223,7 +223,7 @@ double VisionTower::operationCount(const VisionConfig& config, const PatchGrid& 
     const double per_row = static_cast<double>(kPatchValues) * dim +
                            n_layers * dim * (4 * dim + 2 * static_cast<double>(config.ff_dim)) +
                            out_dim * (dim + out_dim);
-    const double per_token = out_dim * out_dim * (static_cast<double>(kInToken) + 1);
+    const double per_token = out_dim * out_dim * (static_cast<double>(kPatchesPerToken) + 1);
     double pairs = 0;  // of a query and a key
     for (size_t t = 0; t < grid.t; t += config.segment_pairs) {
         const auto in_segment =

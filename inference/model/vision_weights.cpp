@@ -175,7 +175,7 @@ Result<VisionWeights> VisionLoader::load() {
     }
     weights.project_1 = BV_TRY(linear(names_.project_1, out_dim, dim));
     weights.project_2 = BV_TRY(linear(names_.project_2, out_dim, out_dim));
-    weights.merge_1 = BV_TRY(linear(names_.merge_1, out_dim, kInToken * out_dim));
+    weights.merge_1 = BV_TRY(linear(names_.merge_1, out_dim, kPatchesPerToken * out_dim));
     weights.merge_2 = BV_TRY(linear(names_.merge_2, out_dim, out_dim));
     BV_TRY(lookup_.refuseUnknown(ModelPart::Vision));
     return weights;

@@ -13,7 +13,7 @@ namespace belvedere::inference {
 /// Pixels of a patch's side, and patches of a merged token's side.
 inline constexpr size_t kPatchPixels = 14;
 inline constexpr size_t kMergePatches = 2;
-inline constexpr size_t kInToken = kMergePatches * kMergePatches;  ///< patches that make a token
+inline constexpr size_t kPatchesPerToken = kMergePatches * kMergePatches;
 inline constexpr size_t kTokenPixels = kPatchPixels * kMergePatches;
 
 struct ImageSize {

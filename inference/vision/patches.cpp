@@ -51,9 +51,9 @@ void putFrame(const RgbImage& frame,
 PatchPlace placeOf(const PatchGrid& grid, size_t index) {
     const size_t row_tokens = grid.w / kMergePatches;
     const size_t n_tokens = grid.h / kMergePatches * row_tokens;
-    const size_t token = index / kInToken % n_tokens;
-    const size_t in_token = index % kInToken;
-    return {index / (n_tokens * kInToken),
+    const size_t token = index / kPatchesPerToken % n_tokens;
+    const size_t in_token = index % kPatchesPerToken;
+    return {index / (n_tokens * kPatchesPerToken),
             token / row_tokens * kMergePatches + in_token / kMergePatches,
             token % row_tokens * kMergePatches + in_token % kMergePatches};
 }

@@ -24,7 +24,7 @@ struct PatchGrid {
     [[nodiscard]] size_t patchCount() const { return t * h * w; }
 
     /// Of a pair of frames; a still is one.
-    [[nodiscard]] size_t pairTokenCount() const { return h * w / (kMergePatches * kMergePatches); }
+    [[nodiscard]] size_t pairTokenCount() const { return h * w / kPatchesPerToken; }
 
     [[nodiscard]] size_t tokenCount() const { return t * pairTokenCount(); }
 };

@@ -10,11 +10,6 @@
 namespace belvedere::tools {
 namespace {
 
-bool isTokenByte(char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-           static_cast<unsigned char>(c) >= 0x80;
-}
-
 struct Token {
     std::string_view text;
     char before = ' ';
@@ -26,14 +21,14 @@ std::vector<Token> tokensOf(std::string_view text) {
     std::vector<Token> tokens;
     bool is_first = true;
     for (size_t at = 0; at < text.size();) {
-        if (!isTokenByte(text[at])) {
+        if (!isWordByte(text[at])) {
             is_first = is_first || text[at] == '?' || text[at] == '!' ||
                        (text[at] == '.' && at + 1 < text.size() && text[at + 1] == ' ');
             ++at;
             continue;
         }
         size_t end = at;
-        while (end < text.size() && isTokenByte(text[end])) {
+        while (end < text.size() && isWordByte(text[end])) {
             ++end;
         }
         tokens.push_back({text.substr(at, end - at), at > 0 ? text[at - 1] : ' ',

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/repository/search_index.h"
 
-#include <algorithm>
 #include <cstring>
 #include <system_error>
 

@@ -19,12 +19,6 @@ bool isDigit(char c) {
     return c >= '0' && c <= '9';
 }
 
-/// Bytes of other scripts count as letters: their words stay whole.
-bool isWordByte(char c) {
-    return isLower(c) || isUpper(c) || isDigit(c) || c == '_' ||
-           static_cast<unsigned char>(c) >= 0x80;
-}
-
 char toLower(char c) {
     return isUpper(c) ? static_cast<char>(c - 'A' + 'a') : c;
 }
@@ -123,8 +117,7 @@ void appendPart(std::string_view part, std::string& words) {
     if (part.size() < 2 || part.size() > kMaxPartBytes) {
         return;
     }
-    std::string word(part);  // within the small-string size, as nearly all are: no allocation
-    std::transform(word.begin(), word.end(), word.begin(), toLower);
+    std::string word = lowered(part);  // within the small-string size, as nearly all are
     if (isStopWord(word)) {
         return;
     }
@@ -153,19 +146,20 @@ void appendIdentifier(std::string_view identifier, std::string& words) {
 
 }  // namespace
 
+bool isWordByte(char c) {
+    return isLower(c) || isUpper(c) || isDigit(c) || c == '_' ||
+           static_cast<unsigned char>(c) >= 0x80;
+}
+
 std::string lowered(std::string_view text) {
     std::string lower(text);
-    std::transform(lower.begin(), lower.end(), lower.begin(),
-                   [](char c) { return isUpper(c) ? static_cast<char>(c - 'A' + 'a') : c; });
+    std::transform(lower.begin(), lower.end(), lower.begin(), toLower);
     return lower;
 }
 
 std::vector<std::string> splitIdentifier(std::string_view identifier) {
     std::vector<std::string> parts;
-    forEachPart(identifier, [&](std::string_view part) {
-        std::string& word = parts.emplace_back(part);
-        std::transform(word.begin(), word.end(), word.begin(), toLower);
-    });
+    forEachPart(identifier, [&](std::string_view part) { parts.push_back(lowered(part)); });
     return parts;
 }
 

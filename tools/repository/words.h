@@ -14,6 +14,9 @@ namespace belvedere::tools {
 /// Bumped when the words of some text change: a stored index of another version is made anew.
 inline constexpr int kWordsVersion = 1;
 
+/// A letter, digit or underscore. Bytes of other scripts count as letters: their words stay whole.
+[[nodiscard]] bool isWordByte(char c);
+
 /// ASCII letters in lower case; other bytes stay.
 [[nodiscard]] std::string lowered(std::string_view text);
 
