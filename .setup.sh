@@ -9,7 +9,7 @@ export CCACHE_NOHASHDIR=1 CCACHE_BASEDIR="$source_dir"
 
 build_packages=(
   g++ cmake ninja-build ccache mold pkg-config git python3 python3-pip
-  libfmt-dev libexpected-dev nlohmann-json3-dev libsqlite3-dev libgit2-dev libre2-dev libicu-dev libssl-dev libmd4c-dev
+  libfmt-dev libexpected-dev nlohmann-json3-dev libsqlite3-dev libgit2-dev libre2-dev libicu-dev libssl-dev libmd4c-dev libpng-dev
   libopencv-core-dev libopencv-imgproc-dev libopencv-imgcodecs-dev libopencv-dev
   qt6-base-dev libqt6svg6-dev libx11-dev libxext-dev libxtst-dev fonts-dejavu-core)
 

@@ -2,13 +2,11 @@
 #include "inference/vision/image.h"
 
 #include <algorithm>
-
-#include <opencv2/core/utils/logger.hpp>
-#include <opencv2/imgcodecs.hpp>
-#include <opencv2/imgproc.hpp>
+#include <memory>
 
 #include "inference/format/byte_cursor.h"
 #include "inference/format/text_file.h"
+#include "inference/vision/codec_module.h"
 
 namespace belvedere::inference {
 namespace {
@@ -31,23 +29,6 @@ bool isCutPng(std::span<const std::byte> bytes) {
                std::string_view::npos;
 }
 
-/// Empty where OpenCV cannot.
-cv::Mat decode(std::span<const std::byte> bytes) {
-    // What OpenCV has to say of a damaged file is said by our error.
-    cv::utils::logging::setLogLevel(cv::utils::logging::LOG_LEVEL_SILENT);
-    try {
-        const cv::Mat raw(1, static_cast<int>(bytes.size()), CV_8UC1,
-                          const_cast<std::byte*>(bytes.data()));
-        cv::Mat image = cv::imdecode(raw, cv::IMREAD_COLOR);
-        if (!image.empty()) {
-            cv::cvtColor(image, image, cv::COLOR_BGR2RGB);
-        }
-        return image;
-    } catch (const cv::Exception&) {
-        return {};
-    }
-}
-
 }  // namespace
 
 Result<RgbImage> decodeImage(std::span<const std::byte> bytes, const std::string& name) {
@@ -60,21 +41,18 @@ Result<RgbImage> decodeImage(std::span<const std::byte> bytes, const std::string
         return fail(ErrorCode::InvalidArgument, "{}: an image of {} x {} pixels, the limit is {}",
                     name, stated.width, stated.height, kMaxImagePixels);
     }
-    const cv::Mat image = isCutJpeg(bytes) || isCutPng(bytes) ? cv::Mat() : decode(bytes);
-    if (image.empty()) {
+    const CodecModule* codecs = BV_TRY(loadCodecs());
+    const std::unique_ptr<ImageDecoder> decoder(
+        isCutJpeg(bytes) || isCutPng(bytes) ? nullptr
+                                            : codecs->open_image(bytes.data(), bytes.size()));
+    const Pixels pixels = decoder != nullptr ? decoder->pixels() : Pixels{};
+    if (pixels.bgr == nullptr) {
         return fail(ErrorCode::Corrupt,
                     "{}: the image of {} x {} pixels cannot be decoded: the file is damaged or cut "
                     "off",
                     name, stated.width, stated.height);
     }
-    RgbImage result;
-    result.size = {static_cast<size_t>(image.cols), static_cast<size_t>(image.rows)};
-    result.rgb.resize(result.size.width * result.size.height * 3);
-    for (int row = 0; row < image.rows; ++row) {
-        std::copy_n(image.ptr<uint8_t>(row), result.size.width * 3,
-                    &result.rgb[static_cast<size_t>(row) * result.size.width * 3]);
-    }
-    return result;
+    return toRgb(pixels);
 }
 
 Result<RgbImage> readImage(const std::string& path) {

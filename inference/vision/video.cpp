@@ -4,10 +4,8 @@
 #include <filesystem>
 #include <memory>
 
-#include <dlfcn.h>
-
+#include "inference/vision/codec_module.h"
 #include "inference/vision/media.h"
-#include "inference/vision/video_module.h"
 
 namespace belvedere::inference {
 namespace {
@@ -19,23 +17,6 @@ constexpr size_t kMaxSourceFrames = 1'000'000;
 /// A frame may come this much early: source rates are rounded.
 constexpr double kSlack = 1e-4;
 
-/// Loads the decoder: where it was built, or beside the program. Stays loaded.
-Result<OpenVideo*> loadModule() {
-    const fs::path built = BV_VIDEO_MODULE;
-    std::error_code error;
-    const fs::path program = fs::read_symlink("/proc/self/exe", error);
-    for (const fs::path& path : {program.parent_path() / built.filename(), built}) {
-        void* module = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-        void* symbol = module != nullptr ? ::dlsym(module, kOpenVideoSymbol) : nullptr;
-        if (symbol != nullptr) {
-            return reinterpret_cast<OpenVideo*>(symbol);
-        }
-    }
-    const char* reason = ::dlerror();
-    return fail(ErrorCode::Unsupported, "videos cannot be decoded: {}",
-                reason != nullptr ? reason : built.string().c_str());
-}
-
 Result<std::unique_ptr<VideoDecoder>> openVideo(const std::string& path) {
     // Only files: to a decoder a text may also be an address or a pattern.
     std::error_code error;
@@ -43,8 +24,8 @@ Result<std::unique_ptr<VideoDecoder>> openVideo(const std::string& path) {
     if (error || !fs::is_regular_file(file, error)) {
         return fail(ErrorCode::NotFound, "{}: no video file and no folder of frames", path);
     }
-    OpenVideo* open = BV_TRY(loadModule());
-    std::unique_ptr<VideoDecoder> video(open(file.c_str()));
+    const CodecModule* codecs = BV_TRY(loadCodecs());
+    std::unique_ptr<VideoDecoder> video(codecs->open_video(file.c_str()));
     if (video == nullptr) {
         return fail(ErrorCode::Unsupported, "{}: no video that can be decoded", path);
     }
@@ -56,22 +37,11 @@ Result<std::unique_ptr<VideoDecoder>> openVideo(const std::string& path) {
 }
 
 Result<RgbImage> decodeFrame(const std::string& path, VideoDecoder& video) {
-    const VideoDecoder::Frame frame = video.frame();
+    const Pixels frame = video.frame();
     if (frame.bgr == nullptr) {
         return fail(ErrorCode::Corrupt, "{}: a frame cannot be decoded", path);
     }
-    RgbImage image{{frame.n_columns, frame.n_rows},
-                   std::vector<uint8_t>(frame.n_rows * frame.n_columns * 3)};
-    uint8_t* out = image.rgb.data();
-    for (size_t row = 0; row < frame.n_rows; ++row) {
-        const uint8_t* in = frame.bgr + row * frame.row_bytes;
-        for (size_t column = 0; column < frame.n_columns; ++column, in += 3, out += 3) {
-            out[0] = in[2];
-            out[1] = in[1];
-            out[2] = in[0];
-        }
-    }
-    return image;
+    return toRgb(frame);
 }
 
 Result<Media> readVideoFile(const std::string& path,
