@@ -36,18 +36,22 @@ step "build asan"
 build_preset asan unit_tests
 run_tests asan asan -L '^unit$'
 
+# fuzz TARGET: on its corpus and 20 seconds beyond.
+fuzz() {
+  local name
+  name=$(basename "$1" _fuzz)
+  mkdir -p "build/fuzz/found/$name"
+  "$1" -max_total_time=20 -timeout=10 -rss_limit_mb=2048 -print_final_stats=0 -verbosity=0 \
+    -artifact_prefix="build/fuzz/found/$name/" "build/fuzz/found/$name" "tests/fuzz/corpus/$name"
+}
+export -f fuzz
 step "fuzz: each target on its corpus and 20 seconds beyond"
 build_preset fuzz fuzzers
-for target in build/fuzz/bin/*_fuzz; do
-  name=$(basename "$target" _fuzz)
-  mkdir -p "build/fuzz/found/$name"
-  "$target" -max_total_time=20 -timeout=10 -rss_limit_mb=2048 -print_final_stats=0 -verbosity=0 \
-    -artifact_prefix="build/fuzz/found/$name/" "build/fuzz/found/$name" "tests/fuzz/corpus/$name" || failed+=("fuzz $name")
-done
+printf '%s\n' build/fuzz/bin/*_fuzz | xargs -P "$jobs" -I{} bash -c 'fuzz {} || exit 1' || failed+=("fuzz")
 
 if command -v nvcc >/dev/null; then
   step "build cuda"
-  build_preset cuda || failed+=("cuda")
+  build_preset cuda bv_kernels_cuda || failed+=("cuda")
 else
   step "build cuda: left out, as there is no nvcc here"
 fi
