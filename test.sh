@@ -47,7 +47,7 @@ fuzz() {
 export -f fuzz
 step "fuzz: each target on its corpus and 20 seconds beyond"
 build_preset fuzz fuzzers
-printf '%s\n' build/fuzz/bin/*_fuzz | xargs -P "$jobs" -I{} bash -c 'fuzz {} || exit 1' || failed+=("fuzz")
+printf '%s\n' build/fuzz/bin/*_fuzz | xargs -P "$jobs" -I{} bash -c 'fuzz {} || { echo "FAILED: {}"; exit 1; }' || failed+=("fuzz")
 
 if command -v nvcc >/dev/null; then
   step "build cuda"

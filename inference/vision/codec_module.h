@@ -2,14 +2,12 @@
 #pragma once
 
 // What the library that decodes images and videos offers. It is loaded at the first of them:
-// OpenCV's codecs bring two hundred libraries along, which would cost every start of the program
-// 0.15 s and 18 MB. The border is passed by plain values only; nothing throws across it. Private to
+// OpenCV's codecs bring more than a hundred libraries along, which would cost every start of the
+// program 0.14 s. The border is passed by plain values only; nothing throws across it. Private to
 // inference/vision.
 
 #include <cstddef>
 #include <cstdint>
-
-#include "inference/vision/image.h"
 
 namespace belvedere::inference {
 
@@ -53,12 +51,5 @@ struct CodecModule {
 };
 
 inline constexpr const char* kCodecModuleSymbol = "bv_codec_module";
-
-/// Loads the library at the first call: from beside the program, or where it was built. Stays
-/// loaded. Thread-safe. Errors: Unsupported where it cannot be loaded.
-[[nodiscard]] Result<const CodecModule*> loadCodecs();
-
-/// A copy in the order and layout of RgbImage.
-[[nodiscard]] RgbImage toRgb(const Pixels& pixels);
 
 }  // namespace belvedere::inference

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Our side of the codec module: finding it, and copying out of it.
+#include "inference/vision/codecs.h"
+
 #include <filesystem>
 
 #include <dlfcn.h>
-
-#include "inference/vision/codec_module.h"
 
 namespace belvedere::inference {
 

@@ -6,7 +6,7 @@
 
 #include "inference/format/byte_cursor.h"
 #include "inference/format/text_file.h"
-#include "inference/vision/codec_module.h"
+#include "inference/vision/codecs.h"
 
 namespace belvedere::inference {
 namespace {

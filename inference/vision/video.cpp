@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <memory>
 
-#include "inference/vision/codec_module.h"
+#include "inference/vision/codecs.h"
 #include "inference/vision/media.h"
 
 namespace belvedere::inference {
