@@ -338,7 +338,8 @@ void decodeTogether(Model& model, std::span<Generation* const> generations) {
         }
         // One that is stopped must not take the pass away from the others.
         const std::stop_token stop = live.size() == 1 ? live.front()->stop() : std::stop_token();
-        Result<void> ran = model.decoder().forward(tokens, runs, stop);
+        Result<void> ran =
+            model.decoder().forward(tokens, runs, stop, nullptr, {}, PassKind::Generation);
         Result<std::span<float>> logits =
             ran.has_value() ? model.decoder().logits(0, tokens.size())
                             : Result<std::span<float>>(tl::unexpected<Error>(ran.error()));

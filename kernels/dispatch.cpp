@@ -142,8 +142,8 @@ bool canRun(Isa isa) {
         case Isa::Avx512:
             return avx2 && f.avx512_base && f.avx512_vnni;
         case Isa::Amx:
-            return BV_AMX != 0 && avx2 && f.avx512_base && f.avx512_vnni && f.avx512_bf16 &&
-                   f.amx_bf16 && mayUseTiles();
+            return avx2 && f.avx512_base && f.avx512_vnni && f.avx512_bf16 && f.amx_bf16 &&
+                   mayUseTiles();
     }
     return false;
 #else
@@ -222,6 +222,10 @@ const KernelTable* tableFor(Isa isa) {
             return &kAmx;
     }
     return nullptr;
+}
+
+const KernelTable& generationTable(const KernelTable& table) {
+    return table.isa == Isa::Amx ? *tableFor(Isa::Avx512) : table;
 }
 
 Result<Isa> chosenIsa() {

@@ -30,6 +30,10 @@ namespace belvedere::kernels {
 /// nullptr where this CPU or the operating system cannot run it.
 [[nodiscard]] const KernelTable* tableFor(Isa isa);
 
+/// The table for tokens that are generated, a few at a time, where `table` is the one for prompts:
+/// tiles pay with many. Both read the same packed weights.
+[[nodiscard]] const KernelTable& generationTable(const KernelTable& table);
+
 /// "scalar", "avx2", "avx512", "amx".
 [[nodiscard]] const char* isaName(Isa isa);
 

@@ -288,8 +288,15 @@ void attendItem(const Attend& args, const AttendItem& item) {
     endRows<Tile>(args, item, s);
 }
 
-template <class Tile>
-void attendTiles(const Attend& args) {
+/// A cache type as a type.
+template <CacheType kNamed>
+struct CacheTypeTag {
+    static constexpr CacheType kType = kNamed;
+};
+
+/// Calls work with each item of the slice and the tag of the cache's type.
+template <class Work>
+void forEachItem(const Attend& args, Work&& work) {
     const size_t tile = tileTokens(args.n_tokens);
     for (size_t i = args.item_begin; i < args.item_end; ++i) {
         const size_t t_begin = i / args.n_kv_heads / args.n_splits * tile;
@@ -298,19 +305,26 @@ void attendTiles(const Attend& args) {
                               i / args.n_kv_heads % args.n_splits};
         switch (args.type) {
             case CacheType::F32:
-                attendItem<Tile, CacheType::F32>(args, item);
+                work(item, CacheTypeTag<CacheType::F32>{});
                 break;
             case CacheType::F16:
-                attendItem<Tile, CacheType::F16>(args, item);
+                work(item, CacheTypeTag<CacheType::F16>{});
                 break;
             case CacheType::BF16:
-                attendItem<Tile, CacheType::BF16>(args, item);
+                work(item, CacheTypeTag<CacheType::BF16>{});
                 break;
             case CacheType::Q8_0:
-                attendItem<Tile, CacheType::Q8_0>(args, item);
+                work(item, CacheTypeTag<CacheType::Q8_0>{});
                 break;
         }
     }
+}
+
+template <class Tile>
+void attendTiles(const Attend& args) {
+    forEachItem(args, [&args](const AttendItem& item, auto type) {
+        attendItem<Tile, decltype(type)::kType>(args, item);
+    });
 }
 
 inline size_t scoreTileScratchFloats(size_t n_heads, size_t head_dim) {

@@ -205,6 +205,11 @@ struct PassRun {
     std::span<const uint8_t> banned_blocks = {};
 };
 
+/// Whether a pass computes tokens that are given or tokens that are being generated (drafts of them
+/// too). A backend may round otherwise in one than in the other, so that what is computed does not
+/// change with how a prompt is cut: many tokens at once pay in another way than few.
+enum class PassKind { Prompt, Generation };
+
 enum class Prologue { None, RmsNorm, LayerNorm, SwiGlu, SwiGluOai, Gelu };
 
 /// Of SwiGluOai.
@@ -338,8 +343,9 @@ class Backend {
     [[nodiscard]] virtual size_t pageBytes() const = 0;
 
     // A pass. beginPass() states the runs that the steps up to the next one belong to. Runs write
-    // to different pages; they may read the same ones.
-    virtual void beginPass(std::span<const PassRun> runs) = 0;
+    // to different pages; they may read the same ones. The kind holds up to await(); steps outside
+    // a pass are those of a prompt.
+    virtual void beginPass(std::span<const PassRun> runs, PassKind kind) = 0;
     /// Rows of ids below 0 are left as they are: for write().
     virtual void embed(const DeviceLinear& table,
                        std::span<const int32_t> tokens,

@@ -48,7 +48,7 @@ void CpuBackend::attendHeads(const AttendStep& step) {
             slice.scratch = attend_scratch_.data() + worker * attend_scratch_floats_;
             slice.item_begin = std::max(begin, span.item_begin) - span.item_begin;
             slice.item_end = std::min(end, span.item_end) - span.item_begin;
-            kernels_.attend(slice);
+            kernels_->attend(slice);
         }
     });
     mergeSpans();
@@ -77,7 +77,7 @@ void CpuBackend::addSpans(const AttendStep& step, const Run& run) {
         }
         const size_t row = run.row + begin;
         const size_t n_tokens = end - begin;
-        const size_t tile = kernels_.attend_token_tile(n_tokens);
+        const size_t tile = kernels_->attend_token_tile(n_tokens);
         const size_t n_items = (n_tokens + tile - 1) / tile * split.n_ranges * shape_.n_kv_heads;
         const size_t item_begin = spans_.empty() ? 0 : spans_.back().item_end;
         spans_.push_back({.type = shape_.cache_type,
@@ -116,11 +116,11 @@ void CpuBackend::mergeSpans() {
         }
         const size_t n_rows = span.n_tokens * span.n_heads;
         if (span.n_tokens < kSharedHeadTokens) {
-            kernels_.merge_attend(span, 0, n_rows);
+            kernels_->merge_attend(span, 0, n_rows);
             continue;
         }
         pool_.parallelFor(n_rows, 1, [&](size_t begin, size_t end, size_t) {
-            kernels_.merge_attend(span, begin, end);
+            kernels_->merge_attend(span, begin, end);
         });
     }
 }
@@ -149,7 +149,7 @@ void CpuBackend::chooseBlocks(const AttendStep& step, const Run& run) {
             pool_.parallelFor(
                 (n_positions + span - 1) / span, 1,
                 [&](size_t span_begin, size_t span_end, size_t worker) {
-                    kernels_.score_blocks(
+                    kernels_->score_blocks(
                         {.type = index.cache_type,
                          .q = q.row(run.row + begin),
                          .q_stride = q.width,
@@ -167,7 +167,7 @@ void CpuBackend::chooseBlocks(const AttendStep& step, const Run& run) {
                 });
         }
         pool_.parallelFor(n_tokens, 1, [&](size_t token_begin, size_t token_end, size_t) {
-            kernels_.select_blocks(
+            kernels_->select_blocks(
                 {.scores = block_scores_.data(),
                  .n_blocks = n_blocks,
                  .n_tokens = n_tokens,
@@ -194,8 +194,8 @@ void CpuBackend::normHeads(
     const auto& weight = static_cast<const CpuVector&>(*norm).values;
     const size_t width = heads.width / n_heads;
     const bool is_per_head = weight.size() == width;
-    kernels_.rms_norm(heads.row(t), width, weight.data(), heads.row(t), width,
-                      is_per_head ? n_heads : 1, is_per_head ? width : heads.width, eps);
+    kernels_->rms_norm(heads.row(t), width, weight.data(), heads.row(t), width,
+                       is_per_head ? n_heads : 1, is_per_head ? width : heads.width, eps);
 }
 
 void CpuBackend::placeHeads(const AttendStep& step, size_t begin, size_t end) {
@@ -209,7 +209,7 @@ void CpuBackend::placeHeads(const AttendStep& step, size_t begin, size_t end) {
         normHeads(step.q_norm, q, shape_.n_heads, t, step.eps);
         normHeads(step.k_norm, k, shape_.n_kv_heads, t, step.eps);
     }
-    const auto rope = shape_.rope_adjacent ? kernels_.rope_adjacent : kernels_.rope_half_split;
+    const auto rope = shape_.rope_adjacent ? kernels_->rope_adjacent : kernels_->rope_half_split;
     const float* cos = cos_.data() + begin * n_pairs;
     const float* sin = sin_.data() + begin * n_pairs;
     rope(q.row(begin), q.width, cos, sin, n_tokens, shape_.n_heads, head_dim, n_pairs);
@@ -222,10 +222,10 @@ void CpuBackend::placeHeads(const AttendStep& step, size_t begin, size_t end) {
                 (head * kernels::kPageTokens + pos % kernels::kPageTokens) * vector_bytes;
             auto* k_page = static_cast<std::byte*>(const_cast<void*>(k_pages_[page]));
             auto* v_page = static_cast<std::byte*>(const_cast<void*>(v_pages_[page]));
-            kernels_.to_cache(shape_.cache_type, k.row(t) + head * head_dim, k_page + offset,
-                              head_dim);
-            kernels_.to_cache(shape_.cache_type, v.row(t) + head * head_dim, v_page + offset,
-                              head_dim);
+            kernels_->to_cache(shape_.cache_type, k.row(t) + head * head_dim, k_page + offset,
+                               head_dim);
+            kernels_->to_cache(shape_.cache_type, v.row(t) + head * head_dim, v_page + offset,
+                               head_dim);
         }
     }
     if (step.index != nullptr) {
@@ -245,16 +245,16 @@ void CpuBackend::placeIndexHeads(const AttendStep& step, size_t begin, size_t en
     }
     const float* cos = cos_.data() + begin * n_pairs;
     const float* sin = sin_.data() + begin * n_pairs;
-    kernels_.rope_half_split(q.row(begin), q.width, cos, sin, end - begin, index.n_heads,
-                             index.head_dim, n_pairs);
-    kernels_.rope_half_split(k.row(begin), k.width, cos, sin, end - begin, 1, index.head_dim,
-                             n_pairs);
+    kernels_->rope_half_split(q.row(begin), q.width, cos, sin, end - begin, index.n_heads,
+                              index.head_dim, n_pairs);
+    kernels_->rope_half_split(k.row(begin), k.width, cos, sin, end - begin, 1, index.head_dim,
+                              n_pairs);
     const size_t vector_bytes = kernels::cacheRowBytes(index.cache_type, index.head_dim);
     for (size_t t = begin; t < end; ++t) {
         const auto [pos, page] = row_places_[t];
         auto* keys = static_cast<std::byte*>(const_cast<void*>(index_pages_[page]));
-        kernels_.to_cache(index.cache_type, k.row(t),
-                          keys + pos % kernels::kPageTokens * vector_bytes, index.head_dim);
+        kernels_->to_cache(index.cache_type, k.row(t),
+                           keys + pos % kernels::kPageTokens * vector_bytes, index.head_dim);
     }
 }
 

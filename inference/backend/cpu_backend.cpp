@@ -31,7 +31,9 @@ CpuBackend::CpuBackend(const BackendShape& shape,
                        size_t n_threads)
     : shape_(shape),
       precision_(precision),
-      kernels_(kernels),
+      prompt_kernels_(kernels),
+      generation_kernels_(kernels::generationTable(kernels)),
+      kernels_(&prompt_kernels_),
       pool_(n_threads),
       maker_{kernels, pool_, shape.is_measured},
       expert_store_(maker_, shape.expert_budget_bytes) {
@@ -74,18 +76,26 @@ Result<void> CpuBackend::reserveAttention() {
     if (n_slots == 0) {
         return {};
     }
-    score_scratch_floats_ =
-        wholeLines(kernels_.score_scratch_floats(index.n_heads, index.head_dim));
+    score_scratch_floats_ = wholeLines(
+        std::max(prompt_kernels_.score_scratch_floats(index.n_heads, index.head_dim),
+                 generation_kernels_.score_scratch_floats(index.n_heads, index.head_dim)));
     BV_TRY(reserve(score_scratch_, score_scratch_floats_ * pool_.threadCount()));
     BV_TRY(reserve(block_scores_, std::max(kScoreFloats, index.n_heads * index.max_blocks)));
     return reserve(chosen_blocks_, n_slots * shape_.max_tokens * index.n_heads * index.top_k);
 }
 
 Result<void> CpuBackend::reserveAttendScratch(size_t n_heads, size_t n_kv_heads, size_t head_dim) {
-    attend_scratch_floats_ =
-        std::max(attend_scratch_floats_,
-                 wholeLines(kernels_.attend_scratch_floats(n_heads, n_kv_heads, head_dim)));
+    for (const kernels::KernelTable* table : {&prompt_kernels_, &generation_kernels_}) {
+        attend_scratch_floats_ =
+            std::max(attend_scratch_floats_,
+                     wholeLines(table->attend_scratch_floats(n_heads, n_kv_heads, head_dim)));
+    }
     return reserve(attend_scratch_, attend_scratch_floats_ * pool_.threadCount());
+}
+
+size_t CpuBackend::activationBytes(kernels::WeightType type, size_t n_tokens, size_t n_cols) const {
+    return std::max(prompt_kernels_.activation_bytes(type, n_tokens, n_cols),
+                    generation_kernels_.activation_bytes(type, n_tokens, n_cols));
 }
 
 Result<void> CpuBackend::reserveScratch(const CpuLinear& linear) {
@@ -98,7 +108,7 @@ Result<void> CpuBackend::reserveScratch(const CpuLinear& linear) {
         const size_t rank = part.a.view.n_rows;
         t_floats += n_tokens * rank;
         if (fast()) {
-            t_bytes += alignedBytes(kernels_.activation_bytes(part.b.view.type, n_tokens, rank));
+            t_bytes += alignedBytes(activationBytes(part.b.view.type, n_tokens, rank));
         }
     }
     BV_TRY(reserve(ranks_, t_floats * kMaxOutputs));
@@ -111,7 +121,7 @@ Result<void> CpuBackend::reserveScratch(const CpuLinear& linear) {
         types.push_back(part.a.view.type);
     }
     for (const kernels::WeightType type : types) {
-        const size_t n_bytes = kernels_.activation_bytes(type, n_tokens, view.n_cols);
+        const size_t n_bytes = activationBytes(type, n_tokens, view.n_cols);
         for (AlignedBuffer<std::byte>& activations : activations_) {
             BV_TRY(reserve(activations, n_bytes));
         }
@@ -141,7 +151,7 @@ Result<std::unique_ptr<DeviceExperts>> CpuBackend::addExperts(const ExpertsView&
         constexpr size_t kPadding = 64 + 16;
         for (const std::vector<MatrixView>* matrices : {&view.gate, &view.up, &view.down}) {
             const MatrixView& matrix = matrices->front();
-            const size_t one = kernels_.activation_bytes(matrix.type, 16, matrix.n_cols);
+            const size_t one = activationBytes(matrix.type, 16, matrix.n_cols);
             const size_t n_groups = n_rows / 16 + view.gate.size() + 1;
             for (AlignedBuffer<std::byte>& activations : expert_activations_) {
                 BV_TRY(reserve(activations, n_groups * (one + kPadding)));
@@ -173,7 +183,8 @@ Result<std::unique_ptr<DeviceBuffer>> CpuBackend::addBuffer(size_t n_tokens, siz
     return buffer;
 }
 
-void CpuBackend::beginPass(std::span<const PassRun> runs) {
+void CpuBackend::beginPass(std::span<const PassRun> runs, PassKind kind) {
+    kernels_ = kind == PassKind::Prompt ? &prompt_kernels_ : &generation_kernels_;
     n_tokens_ = 0;
     runs_.clear();
     row_places_.clear();
@@ -231,7 +242,7 @@ void CpuBackend::embed(const DeviceLinear& table,
             BV_CHECK(joinScales(view, joined.data(), token, token + 1));  // loading saw each row
             row = joined.data();
         }
-        kernels_.dequantize(view.type, row, rows.row(t), view.n_cols);
+        kernels_->dequantize(view.type, row, rows.row(t), view.n_cols);
     }
 }
 
@@ -242,6 +253,7 @@ void CpuBackend::write(std::span<const float> rows, size_t first_row, DeviceBuff
 }
 
 Result<void> CpuBackend::await() {
+    kernels_ = &prompt_kernels_;
     return std::exchange(pass_result_, {});
 }
 
@@ -266,7 +278,7 @@ void CpuBackend::setBusy(bool busy) {
 }
 
 std::string CpuBackend::description() const {
-    return kernels_.description;
+    return prompt_kernels_.description;
 }
 
 }  // namespace belvedere::inference

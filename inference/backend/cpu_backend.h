@@ -50,7 +50,7 @@ class CpuBackend final : public Backend {
 
     [[nodiscard]] size_t pageBytes() const override { return page_bytes_; }
 
-    void beginPass(std::span<const PassRun> runs) override;
+    void beginPass(std::span<const PassRun> runs, PassKind kind) override;
     void embed(const DeviceLinear& table,
                std::span<const int32_t> tokens,
                DeviceBuffer& out) override;
@@ -181,6 +181,11 @@ class CpuBackend final : public Backend {
         return {};
     }
 
+    /// Of prepared activations, whatever the kind of pass.
+    [[nodiscard]] size_t activationBytes(kernels::WeightType type,
+                                         size_t n_tokens,
+                                         size_t n_cols) const;
+
     Result<void> reserveSteps();
     Result<void> reserveAttention();
     Result<void> reserveAttendScratch(size_t n_heads, size_t n_kv_heads, size_t head_dim);
@@ -241,7 +246,9 @@ class CpuBackend final : public Backend {
 
     const BackendShape shape_;
     const Precision precision_;
-    const kernels::KernelTable& kernels_;
+    const kernels::KernelTable& prompt_kernels_;
+    const kernels::KernelTable& generation_kernels_;
+    const kernels::KernelTable* kernels_;  ///< of the pass
     ThreadPool pool_;
     const MatrixMaker maker_;
     ExpertStore expert_store_;

@@ -94,18 +94,18 @@ void CpuBackend::route(const ExpertsStep& step, const CpuExperts& experts) {
         const size_t n = end - begin;
         float* x = prologue_.data() + begin * dim;
         float* scores = router_logits_.data() + begin * n_experts;
-        kernels_.rms_norm(hidden.row(begin), dim, norm, x, dim, n, dim, step.eps);
-        kernels_.mat_mul_f32({.type = experts.router.view.type,
-                              .w = experts.router.data(),
-                              .n_rows = n_experts,
-                              .n_cols = dim,
-                              .x = x,
-                              .x_stride = dim,
-                              .out = scores,
-                              .out_stride = n_experts,
-                              .n_tokens = n,
-                              .row_begin = 0,
-                              .row_end = n_experts});
+        kernels_->rms_norm(hidden.row(begin), dim, norm, x, dim, n, dim, step.eps);
+        kernels_->mat_mul_f32({.type = experts.router.view.type,
+                               .w = experts.router.data(),
+                               .n_rows = n_experts,
+                               .n_cols = dim,
+                               .x = x,
+                               .x_stride = dim,
+                               .out = scores,
+                               .out_stride = n_experts,
+                               .n_tokens = n,
+                               .row_begin = 0,
+                               .row_end = n_experts});
         for (size_t t = begin; t < end; ++t, scores += n_experts) {
             toScores(step.router_is_sigmoid, scores, n_experts);
             const std::span<int32_t> ids(chosen_ids_.data() + t * n_used, n_used);
@@ -157,7 +157,7 @@ void CpuBackend::groupByExpert(const ExpertsStep& step, const CpuExperts& expert
 
 void CpuBackend::prepareExpertRows(const ExpertRows& rows, const float* x, size_t width) {
     for (size_t i = 0; i < n_activation_types_; ++i) {
-        kernels_.quantize_activations(
+        kernels_->quantize_activations(
             activation_types_[i], x + rows.begin * width, width, rows.n_tokens, width,
             expert_activations_[i].data() + rows.activation_begin[i], 0, rows.n_tokens);
     }
@@ -186,8 +186,8 @@ void CpuBackend::placeExpertActivations(std::span<const kernels::WeightType> typ
         size_t begin = 0;
         for (ExpertRows& rows : all_rows) {
             rows.activation_begin[i] = begin;
-            begin +=
-                alignedBytes(kernels_.activation_bytes(activation_types_[i], rows.n_tokens, width));
+            begin += alignedBytes(
+                kernels_->activation_bytes(activation_types_[i], rows.n_tokens, width));
         }
         BV_CHECK(begin <= expert_activations_[i].size());
     }

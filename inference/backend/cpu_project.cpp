@@ -35,7 +35,7 @@ void CpuBackend::project(const ProjectStep& step) {
 
 void CpuBackend::addActivationType(kernels::WeightType type) {
     for (size_t i = 0; i < n_activation_types_; ++i) {
-        if (kernels_.same_activations(activation_types_[i], type)) {
+        if (kernels_->same_activations(activation_types_[i], type)) {
             return;
         }
     }
@@ -59,7 +59,7 @@ void CpuBackend::chooseActivations(const ProjectStep& step) {
 
 size_t CpuBackend::activationIndex(kernels::WeightType type) const {
     size_t index = 0;
-    while (!kernels_.same_activations(activation_types_[index], type)) {
+    while (!kernels_->same_activations(activation_types_[index], type)) {
         ++index;
         BV_DCHECK(index < n_activation_types_);
     }
@@ -73,11 +73,11 @@ void CpuBackend::activate(Prologue activation,
                           float* out,
                           size_t n) const {
     if (activation == Prologue::Gelu) {
-        kernels_.gelu(gate, out, n);
+        kernels_->gelu(gate, out, n);
     } else if (activation == Prologue::SwiGlu) {
-        kernels_.swiglu(gate, up, out, n);
+        kernels_->swiglu(gate, up, out, n);
     } else {
-        kernels_.swiglu_oai(gate, up, out, n, limits.alpha, limits.limit);
+        kernels_->swiglu_oai(gate, up, out, n, limits.alpha, limits.limit);
     }
 }
 
@@ -110,10 +110,10 @@ void CpuBackend::prepareRows(const ProjectStep& step, size_t begin, size_t end) 
     float* prepared = prologue_.data() + begin * width;
     if (step.prologue == Prologue::RmsNorm) {
         const float* weight = valuesOf(step.norm);
-        kernels_.rms_norm(rows, width, weight, prepared, width, end - begin, width, step.eps);
+        kernels_->rms_norm(rows, width, weight, prepared, width, end - begin, width, step.eps);
     } else if (step.prologue == Prologue::LayerNorm) {
-        kernels_.layer_norm(rows, width, valuesOf(step.norm), valuesOf(step.norm_bias), prepared,
-                            width, end - begin, width, step.eps);
+        kernels_->layer_norm(rows, width, valuesOf(step.norm), valuesOf(step.norm_bias), prepared,
+                             width, end - begin, width, step.eps);
     } else if (step.prologue != Prologue::None) {
         const float* up = step.up == nullptr
                               ? nullptr
@@ -121,8 +121,8 @@ void CpuBackend::prepareRows(const ProjectStep& step, size_t begin, size_t end) 
         activate(step.prologue, step.limits, rows, up, prepared, (end - begin) * width);
     }
     for (size_t i = 0; i < n_activation_types_; ++i) {
-        kernels_.quantize_activations(activation_types_[i], input_.x, input_.x_stride, step.n_rows,
-                                      width, activations_[i].data(), begin, end);
+        kernels_->quantize_activations(activation_types_[i], input_.x, input_.x_stride, step.n_rows,
+                                       width, activations_[i].data(), begin, end);
     }
 }
 
@@ -140,7 +140,7 @@ void CpuBackend::multiplyLowRank(const ProjectStep& step) {
             t += step.n_rows * rank;
             if (fast()) {
                 activations +=
-                    alignedBytes(kernels_.activation_bytes(part.b.view.type, step.n_rows, rank));
+                    alignedBytes(kernels_->activation_bytes(part.b.view.type, step.n_rows, rank));
             }
         }
     }
@@ -165,8 +165,8 @@ void CpuBackend::finishRankRows(size_t n_tokens, size_t begin, size_t end) {
             *value *= part.part->scale;
         }
         if (fast()) {
-            kernels_.quantize_activations(b.type, part.t, rank, n_tokens, rank, part.activations,
-                                          begin, end);
+            kernels_->quantize_activations(b.type, part.t, rank, n_tokens, rank, part.activations,
+                                           begin, end);
         }
     }
 }
@@ -233,7 +233,7 @@ void CpuBackend::runRowsExact(const RowJob& job, size_t begin, size_t end) {
                                   .row_begin = begin,
                                   .row_end = end,
                                   .accumulate = job.add};
-    kernels_.mat_mul_f32(product);
+    kernels_->mat_mul_f32(product);
     for (const RankPart& part : job.parts) {
         const MatrixView& b = part.part->b.view;
         product.type = b.type;
@@ -242,10 +242,10 @@ void CpuBackend::runRowsExact(const RowJob& job, size_t begin, size_t end) {
         product.x = part.t;
         product.x_stride = b.n_cols;
         product.accumulate = true;
-        kernels_.mat_mul_f32(product);
+        kernels_->mat_mul_f32(product);
     }
     for (size_t t = 0; job.bias != nullptr && t < n_tokens; ++t) {
-        kernels_.add(job.out + t * job.out_stride + begin, job.bias + begin, end - begin);
+        kernels_->add(job.out + t * job.out_stride + begin, job.bias + begin, end - begin);
     }
 }
 
@@ -264,7 +264,7 @@ void CpuBackend::runRowsFast(const RowJob& job, size_t begin, size_t end) {
         .n_tokens = n_tokens,
         .row_begin = begin,
         .row_end = end};
-    kernels_.mat_mul_fast(product);
+    kernels_->mat_mul_fast(product);
     for (const RankPart& part : job.parts) {
         const MatrixView& b = part.part->b.view;
         product.type = b.type;
@@ -273,18 +273,18 @@ void CpuBackend::runRowsFast(const RowJob& job, size_t begin, size_t end) {
         product.activations = part.activations;
         product.out = corrections_.data() + job.scratch_column;
         product.out_stride = shape_.step_width;
-        kernels_.mat_mul_fast(product);
+        kernels_->mat_mul_fast(product);
         for (size_t t = 0; t < n_tokens; ++t) {
-            kernels_.add(sum + t * sum_stride + begin, product.out + t * shape_.step_width + begin,
-                         end - begin);
+            kernels_->add(sum + t * sum_stride + begin, product.out + t * shape_.step_width + begin,
+                          end - begin);
         }
     }
     for (size_t t = 0; job.bias != nullptr && t < n_tokens; ++t) {
-        kernels_.add(sum + t * sum_stride + begin, job.bias + begin, end - begin);
+        kernels_->add(sum + t * sum_stride + begin, job.bias + begin, end - begin);
     }
     for (size_t t = 0; job.add && t < n_tokens; ++t) {
-        kernels_.add(job.out + t * job.out_stride + begin, sum + t * sum_stride + begin,
-                     end - begin);
+        kernels_->add(job.out + t * job.out_stride + begin, sum + t * sum_stride + begin,
+                      end - begin);
     }
 }
 

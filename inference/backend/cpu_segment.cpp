@@ -19,8 +19,8 @@ void CpuBackend::normalize(const NormalizeStep& step) {
     const float* weight = static_cast<const CpuVector&>(*step.weight).values.data();
     const float* bias = static_cast<const CpuVector&>(*step.bias).values.data();
     pool_.parallelFor(step.n_rows, 1, [&](size_t begin, size_t end, size_t) {
-        kernels_.layer_norm(rows.row(begin), rows.width, weight, bias, rows.row(begin), rows.width,
-                            end - begin, rows.width, step.eps);
+        kernels_->layer_norm(rows.row(begin), rows.width, weight, bias, rows.row(begin), rows.width,
+                             end - begin, rows.width, step.eps);
     });
 }
 
@@ -44,10 +44,10 @@ void CpuBackend::placeSegmentRows(const SegmentStep& step, size_t begin, size_t 
     const auto& v = static_cast<const CpuBuffer&>(*step.v);
     for (const SegmentRotation& rotation : step.rotations) {
         for (CpuBuffer* heads : {&q, &k}) {
-            kernels_.rope_half_split(heads->row(begin) + rotation.first, heads->width,
-                                     &rotation.cos[begin * rotation.n_pairs],
-                                     &rotation.sin[begin * rotation.n_pairs], end - begin,
-                                     step.n_heads, step.head_dim, rotation.n_pairs);
+            kernels_->rope_half_split(heads->row(begin) + rotation.first, heads->width,
+                                      &rotation.cos[begin * rotation.n_pairs],
+                                      &rotation.sin[begin * rotation.n_pairs], end - begin,
+                                      step.n_heads, step.head_dim, rotation.n_pairs);
         }
     }
     for (size_t t = begin; t < end; ++t) {
@@ -90,14 +90,14 @@ void CpuBackend::attendSegment(const SegmentStep& step) {
                                   .item_begin = 0,
                                   .item_end = 0,
                                   .n_keys = step.n_rows};
-    const size_t tile = kernels_.attend_token_tile(step.n_rows);
+    const size_t tile = kernels_->attend_token_tile(step.n_rows);
     const size_t n_items = (step.n_rows + tile - 1) / tile * step.n_heads;
     pool_.parallelFor(n_items, 1, [&](size_t begin, size_t end, size_t worker) {
         kernels::Attend slice = args;
         slice.scratch = attend_scratch_.data() + worker * attend_scratch_floats_;
         slice.item_begin = begin;
         slice.item_end = end;
-        kernels_.attend(slice);
+        kernels_->attend(slice);
     });
 }
 

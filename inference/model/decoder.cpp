@@ -92,9 +92,11 @@ Result<void> Decoder::forward(std::span<const int32_t> tokens,
                               std::span<const PassRun> runs,
                               const std::stop_token& stop,
                               PassObserver* observer,
-                              std::span<const GivenRows> given) {
+                              std::span<const GivenRows> given,
+                              PassKind kind) {
     BV_CHECK(!tokens.empty() && tokens.size() <= max_tokens_);
-    backend_.beginPass(runs);
+    BV_CHECK(observer == nullptr || kind == PassKind::Prompt);  // it waits inside the pass
+    backend_.beginPass(runs, kind);
     backend_.embed(*weights_.embedding, tokens, *hidden_);
     for (const GivenRows& rows : given) {
         backend_.write(rows.values, rows.first_row, *hidden_);

@@ -64,14 +64,16 @@ class Decoder {
 
     /// Runs all layers over the tokens of `runs`, one run behind the other; the pages of each hold
     /// everything before it. Requires: 0 < tokens.size() <= max_tokens, as many as the runs have;
-    /// ids inside the vocabulary, or below 0 where the row is one of `given`. Errors: Cancelled
+    /// ids inside the vocabulary, or below 0 where the row is one of `given`; an observer only with
+    /// a prompt. Errors: Cancelled
     /// between two steps: the entries of these positions are then undefined. Internal from the
     /// device.
     [[nodiscard]] Result<void> forward(std::span<const int32_t> tokens,
                                        std::span<const PassRun> runs,
                                        const std::stop_token& stop,
                                        PassObserver* observer = nullptr,
-                                       std::span<const GivenRows> given = {});
+                                       std::span<const GivenRows> given = {},
+                                       PassKind kind = PassKind::Prompt);
 
     /// One run, at first_pos, first_pos + 1, ...
     [[nodiscard]] Result<void> forward(std::span<const int32_t> tokens,
@@ -79,9 +81,10 @@ class Decoder {
                                        std::span<const PageId> pages,
                                        const std::stop_token& stop,
                                        PassObserver* observer = nullptr,
-                                       std::span<const GivenRows> given = {}) {
+                                       std::span<const GivenRows> given = {},
+                                       PassKind kind = PassKind::Prompt) {
         const PassRun run = {tokens.size(), first_pos, pages};
-        return forward(tokens, std::span(&run, 1), stop, observer, given);
+        return forward(tokens, std::span(&run, 1), stop, observer, given, kind);
     }
 
     /// Blocks that an MSA layer chose in the last pass, after logits(): [n_tokens, n_heads, top_k].

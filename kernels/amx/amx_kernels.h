@@ -22,5 +22,7 @@ void quantizeActivations(WeightType type,
                          size_t token_begin,
                          size_t token_end) noexcept;
 void matMulFast(const MatMulFast& args) noexcept;
+size_t attendScratchFloats(size_t n_heads, size_t n_kv_heads, size_t head_dim) noexcept;
+void attend(const Attend& args) noexcept;
 
 }  // namespace belvedere::kernels::amx

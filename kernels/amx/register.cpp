@@ -11,6 +11,8 @@ void registerAmx(KernelTable& table) noexcept {
     table.same_activations = amx::sameActivations;
     table.quantize_activations = amx::quantizeActivations;
     table.mat_mul_fast = amx::matMulFast;
+    table.attend_scratch_floats = amx::attendScratchFloats;
+    table.attend = amx::attend;
 }
 
 }  // namespace belvedere::kernels

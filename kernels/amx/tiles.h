@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The eight tiles of AMX as one small product: two tiles of 16 tokens times two of 16 rows, 32
-// columns at a time.
+// The eight tiles of AMX as two small products of bf16, 32 columns at a time, with sums in f32.
 //
-//     sums[i][j] [16 tokens, 16 rows] f32  +=  tokens[i] [16, 32] bf16  times  rows[j]
+//     SquareTiles  sums[i][j] [16, 16]  +=  tokens[i] [16, 32]  times  rows[j]
+//     StripTiles   sums [16, up to 4 x 16]  +=  lines [16, 32]  times  rows[j]
 //
-// A tile of tokens is row-major; a tile of rows holds columns in pairs: [16 pairs][16 rows][2].
-// Both are 1,024 bytes. With BV_EMULATE_TILES the same in plain loops, so that everything around
-// them is tested on machines without AMX. Everything has internal linkage.
+// Tiles of tokens are row-major. Tiles of rows hold columns in pairs: [16 pairs][16 rows][2]. Both
+// are 1,024 bytes. A line's sums depend on no other line of its tile. Tiles belong to a thread, and
+// so does their configuration: constructor and destructor stand around their use in every call.
+//
+// With BV_EMULATE_TILES the same in plain loops (tiles_emulated.h), so that everything around them
+// is tested on machines without AMX. Everything has internal linkage.
 
 #include <cstddef>
 #include <cstdint>
@@ -28,30 +31,58 @@ struct Corner {
     size_t stride;
 };
 
+/// Columns 2p (low) and 2p + 1 of 16 rows as one line of a tile, rounded to nearest even.
+inline void storePair(uint8_t* tile, size_t p, __m512 low, __m512 high) {
+    const __m512i interleave =
+        _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8, 23, 7, 22, 6,
+                         21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
+    const __m512bh both = _mm512_cvtne2ps_pbh(high, low);
+    _mm512_store_si512(tile + 64 * p, _mm512_permutexvar_epi16(
+                                          interleave, reinterpret_cast<const __m512i&>(both)));
+}
+
 #ifndef BV_EMULATE_TILES
 
-/// Tiles belong to a thread, and so does their configuration: begin() and end() stand around their
-/// use in every call.
-class Tiles {
-  public:
-    Tiles() {
-        // Intel SDM volume 1, 18.2: palette 1; each tile 16 rows of 64 bytes.
-        struct alignas(64) {
-            uint8_t palette = 1;
-            uint8_t start_row = 0;
-            uint8_t reserved[14] = {};
-            uint16_t row_bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
-            uint8_t n_rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
-        } config;
+/// Intel SDM volume 1, 18.2: palette 1.
+struct alignas(64) TileConfig {
+    uint8_t palette = 1;
+    uint8_t start_row = 0;
+    uint8_t reserved[14] = {};
+    uint16_t row_bytes[16] = {};
+    uint8_t n_rows[16] = {};
 
-        static_assert(sizeof(config) == 64);
+    void set(size_t tile, size_t rows, size_t bytes) {
+        n_rows[tile] = static_cast<uint8_t>(rows);
+        row_bytes[tile] = static_cast<uint16_t>(bytes);
+    }
+};
+
+static_assert(sizeof(TileConfig) == 64);
+
+/// Stands before loads of tiles and of their configuration, which do not tell the compiler that
+/// they read memory: what they will read is written by then.
+inline void finishStores(const void* memory) {
+    asm volatile("" : : "r"(memory) : "memory");
+}
+
+class SquareTiles {
+  public:
+    /// n_tokens: lines of a tile of tokens that are in use, 1 to 16.
+    explicit SquareTiles(size_t n_tokens) {
+        TileConfig config;
+        for (size_t tile = 0; tile < 6; ++tile) {
+            config.set(tile, n_tokens, 64);
+        }
+        config.set(6, 16, 64);
+        config.set(7, 16, 64);
+        finishStores(&config);
         _tile_loadconfig(&config);
     }
 
-    ~Tiles() { _tile_release(); }
+    ~SquareTiles() { _tile_release(); }
 
-    Tiles(const Tiles&) = delete;
-    Tiles& operator=(const Tiles&) = delete;
+    SquareTiles(const SquareTiles&) = delete;
+    SquareTiles& operator=(const SquareTiles&) = delete;
 
     void zero() {
         _tile_zero(0);
@@ -61,6 +92,7 @@ class Tiles {
     }
 
     void load(const Corner (&sums)[2][2]) {
+        finishStores(sums);
         _tile_loadd(0, sums[0][0].at, sums[0][0].stride * sizeof(float));
         _tile_loadd(1, sums[0][1].at, sums[0][1].stride * sizeof(float));
         _tile_loadd(2, sums[1][0].at, sums[1][0].stride * sizeof(float));
@@ -91,64 +123,87 @@ class Tiles {
     }
 };
 
-#else
-
-class Tiles {
+class StripTiles {
   public:
-    void zero() { __builtin_memset(sums_, 0, sizeof(sums_)); }
+    StripTiles() {
+        TileConfig config;
+        for (size_t tile = 0; tile < 8; ++tile) {
+            config.set(tile, 16, 64);
+        }
+        finishStores(&config);
+        _tile_loadconfig(&config);
+    }
 
-    void load(const Corner (&sums)[2][2]) {
-        for (size_t tile = 0; tile < 4; ++tile) {
-            const Corner& corner = sums[tile / 2][tile % 2];
-            for (size_t t = 0; t < 16; ++t) {
-                __builtin_memcpy(sums_[tile][t], corner.at + t * corner.stride, 64);
-            }
+    ~StripTiles() { _tile_release(); }
+
+    StripTiles(const StripTiles&) = delete;
+    StripTiles& operator=(const StripTiles&) = delete;
+
+    void zero() {
+        _tile_zero(0);
+        _tile_zero(1);
+        _tile_zero(2);
+        _tile_zero(3);
+    }
+
+    /// Strips of 16 columns [0, n) of `sums`, whose lines stand `stride` floats apart.
+    void load(const float* sums, size_t stride, size_t n) {
+        finishStores(sums);
+        _tile_loadd(0, sums, stride * sizeof(float));
+        if (n > 1) {
+            _tile_loadd(1, sums + 16, stride * sizeof(float));
+        }
+        if (n > 2) {
+            _tile_loadd(2, sums + 32, stride * sizeof(float));
+        }
+        if (n > 3) {
+            _tile_loadd(3, sums + 48, stride * sizeof(float));
         }
     }
 
-    void multiplyFirst(const uint8_t* const (&tokens)[2], const uint8_t* rows) {
-        tokens_[0] = tokens[0];
-        tokens_[1] = tokens[1];
-        multiply(rows, 0);
-    }
-
-    void multiplySecond(const uint8_t* rows) { multiply(rows, 1); }
-
-    void store(const Corner (&sums)[2][2]) {
-        for (size_t tile = 0; tile < 4; ++tile) {
-            const Corner& corner = sums[tile / 2][tile % 2];
-            for (size_t t = 0; t < 16; ++t) {
-                __builtin_memcpy(corner.at + t * corner.stride, sums_[tile][t], 64);
-            }
+    /// Lines of bf16 stand line_bytes apart, the n tiles of rows step_bytes.
+    void multiply(const uint16_t* lines,
+                  size_t line_bytes,
+                  const uint8_t* rows,
+                  size_t step_bytes,
+                  size_t n) {
+        finishStores(lines);
+        _tile_loadd(4, lines, line_bytes);
+        _tile_loadd(5, rows, 64);
+        _tile_dpbf16ps(0, 4, 5);
+        if (n > 1) {
+            _tile_loadd(6, rows + step_bytes, 64);
+            _tile_dpbf16ps(1, 4, 6);
+        }
+        if (n > 2) {
+            _tile_loadd(7, rows + 2 * step_bytes, 64);
+            _tile_dpbf16ps(2, 4, 7);
+        }
+        if (n > 3) {
+            _tile_loadd(5, rows + 3 * step_bytes, 64);
+            _tile_dpbf16ps(3, 4, 5);
         }
     }
 
-  private:
-    void multiply(const uint8_t* rows, size_t j) {
-        for (size_t i = 0; i < 2; ++i) {
-            for (size_t t = 0; t < 16; ++t) {
-                for (size_t r = 0; r < 16; ++r) {
-                    for (size_t col = 0; col < kTileCols; ++col) {
-                        sums_[2 * i + j][t][r] += element(tokens_[i], t * 32 + col) *
-                                                  element(rows, (col / 2 * 16 + r) * 2 + col % 2);
-                    }
-                }
-            }
+    void store(float* sums, size_t stride, size_t n) {
+        _tile_stored(0, sums, stride * sizeof(float));
+        if (n > 1) {
+            _tile_stored(1, sums + 16, stride * sizeof(float));
+        }
+        if (n > 2) {
+            _tile_stored(2, sums + 32, stride * sizeof(float));
+        }
+        if (n > 3) {
+            _tile_stored(3, sums + 48, stride * sizeof(float));
         }
     }
-
-    static float element(const uint8_t* tile, size_t i) {
-        const uint32_t bits = static_cast<uint32_t>(tile[2 * i] | tile[2 * i + 1] << 8) << 16;
-        float value;
-        __builtin_memcpy(&value, &bits, 4);
-        return value;
-    }
-
-    const uint8_t* tokens_[2] = {};
-    float sums_[4][16][16] = {};
 };
 
 #endif
 
 }  // namespace
 }  // namespace belvedere::kernels::amx
+
+#ifdef BV_EMULATE_TILES
+#include "kernels/amx/tiles_emulated.h"
+#endif

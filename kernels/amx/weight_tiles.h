@@ -12,16 +12,6 @@
 namespace belvedere::kernels::amx {
 namespace {
 
-/// Columns 2p (low) and 2p + 1 of 16 rows as one line of a tile, rounded to nearest even.
-inline void storePair(uint8_t* tile, size_t p, __m512 low, __m512 high) {
-    const __m512i interleave =
-        _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8, 23, 7, 22, 6,
-                         21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
-    const __m512bh both = _mm512_cvtne2ps_pbh(high, low);
-    _mm512_store_si512(tile + 64 * p, _mm512_permutexvar_epi16(
-                                          interleave, reinterpret_cast<const __m512i&>(both)));
-}
-
 /// Groups [kFirst, kLast) of a block: d q + m for the stored integers q.
 template <int kFirst, int kLast>
 inline void storeGroups(const __m512i* w, __m512 d, __m512 m, uint8_t* tile) {

@@ -49,7 +49,7 @@ class LongSequence {
   public:
     explicit LongSequence(Model& model) : model_(model) {
         for (size_t done = 0; done < kComputedTokens; done += kPromptTokens) {
-            forward(done, kPromptTokens);
+            forward(done, kPromptTokens, PassKind::Prompt);
         }
     }
 
@@ -77,13 +77,14 @@ class LongSequence {
         }
     }
 
-    void forward(size_t first_pos, size_t n_tokens) {
+    void forward(size_t first_pos, size_t n_tokens, PassKind kind) {
         reserve(first_pos + n_tokens);
         std::vector<int32_t> ids(n_tokens);
         for (size_t i = 0; i < n_tokens; ++i) {
             ids[i] = static_cast<int32_t>(((first_pos + i) * 7919 + 13) % model_.info().vocab_size);
         }
-        const Result<void> done = model_.decoder().forward(ids, first_pos, pages_, {});
+        const Result<void> done =
+            model_.decoder().forward(ids, first_pos, pages_, {}, nullptr, {}, kind);
         if (!done.has_value() || !model_.decoder().logits(n_tokens - 1, 1).has_value()) {
             giveUp("a pass failed");
         }
@@ -149,14 +150,14 @@ void sweep(const Options& options, Attention attention, double bandwidth) {
     const CacheTypes types = {options.cache_type, model_options.index_cache_type};
     for (size_t context = options.from; context <= options.to; context *= 2) {
         sequence.reserve(context + options.n_gen);
-        const double prompt =
-            bench::secondsOf([&] { sequence.forward(context - kPromptTokens, kPromptTokens); });
-        sequence.forward(context, 1);
+        const double prompt = bench::secondsOf(
+            [&] { sequence.forward(context - kPromptTokens, kPromptTokens, PassKind::Prompt); });
+        sequence.forward(context, 1, PassKind::Generation);
         double decode = 1e9;
         for (int repeat = 0; repeat < 3; ++repeat) {
             decode = std::min(decode, bench::secondsOf([&] {
                                   for (size_t i = 0; i < options.n_gen; ++i) {
-                                      sequence.forward(context + i, 1);
+                                      sequence.forward(context + i, 1, PassKind::Generation);
                                   }
                               }));
         }

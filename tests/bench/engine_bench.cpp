@@ -3,7 +3,7 @@
 // Prints, never judges.
 //
 //     engine_bench MODEL.gguf [--adapter FILE]... [--threads 2] [--prompt 512] [--gen 128] [--depth
-//     0] [--repeats 3] [--profile]
+//     0] [--repeats 3]
 //
 // The ids and the order of calls are those of a llama.cpp run through its C API: id(i) = (7919 i +
 // 13) mod vocabulary, depth first, then the prompt (timed), then one id at a time (timed), logits
@@ -68,7 +68,7 @@ class Bench {
         prompt_cpu_s_.push_back(before_generation - before_prompt);
         generation_s_.push_back(secondsOf([&] {
             for (size_t i = 0; i < options_.n_gen; ++i) {
-                feed(sequence, options_.depth + options_.n_prompt + i, 1);
+                feed(sequence, options_.depth + options_.n_prompt + i, 1, PassKind::Generation);
             }
         }));
         generation_cpu_s_.push_back(processorSeconds() - before_generation);
@@ -103,13 +103,15 @@ class Bench {
     }
 
   private:
-    void feed(SequenceId sequence, size_t begin, size_t n) {
+    void feed(SequenceId sequence, size_t begin, size_t n, PassKind kind = PassKind::Prompt) {
         for (size_t done = 0; done < n;) {
             const size_t chunk = std::min(options_.chunk, n - done);
             const auto tokens = std::span(ids_).subspan(begin + done, chunk);
             const auto pages = cache_.prepare(sequence, chunk);
             if (!pages.has_value() ||
-                !model_.decoder().forward(tokens, begin + done, *pages, {}).has_value()) {
+                !model_.decoder()
+                     .forward(tokens, begin + done, *pages, {}, nullptr, {}, kind)
+                     .has_value()) {
                 fmt::print(stderr, "engine_bench: a pass failed\n");
                 std::exit(1);
             }

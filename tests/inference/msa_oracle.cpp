@@ -162,7 +162,7 @@ class AttendRunner {
         if (!run_.banned.empty()) {
             run.banned_blocks = run_.banned.at(first_pos);
         }
-        backend_->beginPass(std::span(&run, 1));
+        backend_->beginPass(std::span(&run, 1), PassKind::Prompt);
         const inference::IndexStep index = {index_q_.get(), index_k_.get(), nullptr, nullptr};
         inference::AttendStep step;
         step.q = q_.get();

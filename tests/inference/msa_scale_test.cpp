@@ -71,7 +71,7 @@ class MsaScale : public ::testing::TestWithParam<std::tuple<Isa, size_t>> {
         backend_->write(input.index_q, 0, *index_q_);
         backend_->write(input.index_k, 0, *index_k_);
         const PassRun run = {input.n_tokens, first_pos, pages};
-        backend_->beginPass(std::span(&run, 1));
+        backend_->beginPass(std::span(&run, 1), PassKind::Prompt);
         const IndexStep index = {index_q_.get(), index_k_.get(), nullptr, nullptr};
         AttendStep step;
         step.q = q_.get();

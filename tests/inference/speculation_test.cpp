@@ -106,9 +106,13 @@ TEST_F(Speculation, EndsAtTheSameStopString) {
 
 TEST_F(Speculation, EndsWhereTheWindowIsFull) {
     const auto engine = load();
-    EXPECT_GT(check(*engine, repeating(400, 10000)), 0U);
-    EXPECT_EQ(stats_.finish, FinishReason::ContextFull);
-    EXPECT_EQ(stats_.n_generated, 113U);  // 400 + 113 - 1 computed: the last needs no entry
+    size_t n_accepted = 0;
+    for (int start = 65; start < 70; ++start) {
+        n_accepted += check(*engine, repeating(400, 10000, start));
+        EXPECT_EQ(stats_.finish, FinishReason::ContextFull);
+        EXPECT_EQ(stats_.n_generated, 113U);  // 400 + 113 - 1 computed: the last needs no entry
+    }
+    EXPECT_GT(n_accepted, 0U);
 }
 
 /// Wrong drafts stood in the same pages: a second question must not meet them.

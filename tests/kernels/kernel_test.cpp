@@ -55,16 +55,8 @@ void fillFloat(WeightType type, uint8_t* to, float value) {
 
 }  // namespace
 
-std::vector<Isa> testedIsas() {
-    std::vector<Isa> isas = {Isa::Scalar, Isa::Avx2, Isa::Avx512};
-    if (tableFor(Isa::Amx) != nullptr) {
-        isas.push_back(Isa::Amx);
-    }
-    return isas;
-}
-
 void KernelTest::SetUp() {
-    table_ = tableFor(GetParam());
+    table_ = testedTable(GetParam());
     if (table_ == nullptr) {
         GTEST_SKIP() << "this machine cannot run " << isaName(GetParam());
     }

@@ -32,8 +32,12 @@ class KernelTest : public ::testing::TestWithParam<Isa> {
 /// Names the cases "scalar", "avx2", ...
 std::string isaParamName(const ::testing::TestParamInfo<Isa>& info);
 
-/// Those that every x86-64 machine is asked for, and AMX where it is (elsewhere: amx_test.cpp).
+/// What a program tests: those that every x86-64 machine is asked for and AMX where it is
+/// (machine_tables.cpp), or AMX with emulated tiles (emulated_tables.cpp).
 std::vector<Isa> testedIsas();
+
+/// nullptr where this machine cannot run it.
+const KernelTable* testedTable(Isa isa);
 
 #define BV_FOR_EVERY_ISA(suite) \
     INSTANTIATE_TEST_SUITE_P(Isa, suite, ::testing::ValuesIn(testedIsas()), isaParamName)
