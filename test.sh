@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Sets up what is missing and runs every test, cheapest first. --full adds what takes long: the slow label, clang-tidy and
-# the thread sanitizer. Prints the summaries of ctest, what was skipped and why, and one closing line.
+# Sets up what is missing and runs every test, cheapest first: the unit tests under the address sanitizer, those of the kernels
+# and of the programs as they are shipped. --full adds what takes long: the unit tests without sanitizer and with that of
+# threads, the slow label and clang-tidy. Prints the summaries of ctest, what was skipped and why, and one closing line.
 source "$(dirname "${BASH_SOURCE[0]}")/.setup.sh"
 full=${1:-}
 failed=()
@@ -25,10 +26,10 @@ step "format"
 git ls-files '*.h' '*.cpp' '*.cu' '*.cuh' | xargs clang-format-19 --dry-run --Werror || failed+=("format")
 
 step "build dev"
-build_preset dev
+build_preset dev product_tests
 build/dev/bin/belvedere models fetch || failed+=("default model")
 
-run_tests unit dev -L '^(lint|unit|qt)$'
+run_tests product dev -R '^(lint|kernels|app)\.'
 run_tests gui dev -L '^gui$' -j 1
 run_tests e2e dev -L '^e2e$' -j 1
 
@@ -57,6 +58,9 @@ else
 fi
 
 if [ "$full" = "--full" ]; then
+  step "build the rest of dev"
+  build_preset dev
+  run_tests unit dev -L '^unit$'
   run_tests slow dev -L '^slow$' -j 1
   step "clang-tidy"
   [ -f build/tidy/build.ninja ] || cmake --preset tidy >&2
