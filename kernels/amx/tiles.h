@@ -4,11 +4,12 @@
 // The eight tiles of AMX as two small products of bf16, 32 columns at a time, with sums in f32.
 //
 //     SquareTiles  sums[i][j] [16, 16]  +=  tokens[i] [16, 32]  times  rows[j]
-//     StripTiles   sums [16, up to 4 x 16]  +=  lines [16, 32]  times  rows[j]
+//     ColumnTiles  sums[i] [16, 16]  +=  lines[i] [16, 32]  times  columns, i < 4
 //
-// Tiles of tokens are row-major. Tiles of rows hold columns in pairs: [16 pairs][16 rows][2]. Both
-// are 1,024 bytes. A line's sums depend on no other line of its tile. Tiles belong to a thread, and
-// so does their configuration: constructor and destructor stand around their use in every call.
+// The first factor is row-major; the second holds what is summed over in pairs: [16 pairs][16][2].
+// Both are 1,024 bytes. A line's sums depend on no other line of its tile. Tiles belong to a
+// thread, and so does their configuration: constructor and destructor stand around their use in
+// every call.
 //
 // With BV_EMULATE_TILES the same in plain loops (tiles_emulated.h), so that everything around them
 // is tested on machines without AMX. Everything has internal linkage.
@@ -31,14 +32,18 @@ struct Corner {
     size_t stride;
 };
 
-/// Columns 2p (low) and 2p + 1 of 16 rows as one line of a tile, rounded to nearest even.
-inline void storePair(uint8_t* tile, size_t p, __m512 low, __m512 high) {
+/// Lanes of both as pairs of bf16, rounded to nearest even: low in the lower halves.
+inline __m512i pairsOf(__m512 low, __m512 high) {
     const __m512i interleave =
         _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8, 23, 7, 22, 6,
                          21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
     const __m512bh both = _mm512_cvtne2ps_pbh(high, low);
-    _mm512_store_si512(tile + 64 * p, _mm512_permutexvar_epi16(
-                                          interleave, reinterpret_cast<const __m512i&>(both)));
+    return _mm512_permutexvar_epi16(interleave, reinterpret_cast<const __m512i&>(both));
+}
+
+/// Line p of a tile: what stands at 2p (low) and 2p + 1 of 16 columns.
+inline void storePair(uint8_t* tile, size_t p, __m512 low, __m512 high) {
+    _mm512_store_si512(tile + 64 * p, pairsOf(low, high));
 }
 
 #ifndef BV_EMULATE_TILES
@@ -123,9 +128,9 @@ class SquareTiles {
     }
 };
 
-class StripTiles {
+class ColumnTiles {
   public:
-    StripTiles() {
+    ColumnTiles() {
         TileConfig config;
         for (size_t tile = 0; tile < 8; ++tile) {
             config.set(tile, 16, 64);
@@ -134,10 +139,10 @@ class StripTiles {
         _tile_loadconfig(&config);
     }
 
-    ~StripTiles() { _tile_release(); }
+    ~ColumnTiles() { _tile_release(); }
 
-    StripTiles(const StripTiles&) = delete;
-    StripTiles& operator=(const StripTiles&) = delete;
+    ColumnTiles(const ColumnTiles&) = delete;
+    ColumnTiles& operator=(const ColumnTiles&) = delete;
 
     void zero() {
         _tile_zero(0);
@@ -146,55 +151,53 @@ class StripTiles {
         _tile_zero(3);
     }
 
-    /// Strips of 16 columns [0, n) of `sums`, whose lines stand `stride` floats apart.
-    void load(const float* sums, size_t stride, size_t n) {
+    /// The first n of sums [4][16][16].
+    void load(const float* sums, size_t n) {
         finishStores(sums);
-        _tile_loadd(0, sums, stride * sizeof(float));
+        _tile_loadd(0, sums, 64);
         if (n > 1) {
-            _tile_loadd(1, sums + 16, stride * sizeof(float));
+            _tile_loadd(1, sums + 256, 64);
         }
         if (n > 2) {
-            _tile_loadd(2, sums + 32, stride * sizeof(float));
+            _tile_loadd(2, sums + 512, 64);
         }
         if (n > 3) {
-            _tile_loadd(3, sums + 48, stride * sizeof(float));
+            _tile_loadd(3, sums + 768, 64);
         }
     }
 
-    /// Lines of bf16 stand line_bytes apart, the n tiles of rows step_bytes.
-    void multiply(const uint16_t* lines,
-                  size_t line_bytes,
-                  const uint8_t* rows,
-                  size_t step_bytes,
-                  size_t n) {
+    /// Lines stand line_bytes apart, tiles of lines step_bytes.
+    void multiply(
+        const void* lines, size_t line_bytes, size_t step_bytes, const uint8_t* columns, size_t n) {
+        const auto* line = static_cast<const uint8_t*>(lines);
         finishStores(lines);
-        _tile_loadd(4, lines, line_bytes);
-        _tile_loadd(5, rows, 64);
-        _tile_dpbf16ps(0, 4, 5);
+        _tile_loadd(4, columns, 64);
+        _tile_loadd(5, line, line_bytes);
+        _tile_dpbf16ps(0, 5, 4);
         if (n > 1) {
-            _tile_loadd(6, rows + step_bytes, 64);
-            _tile_dpbf16ps(1, 4, 6);
+            _tile_loadd(6, line + step_bytes, line_bytes);
+            _tile_dpbf16ps(1, 6, 4);
         }
         if (n > 2) {
-            _tile_loadd(7, rows + 2 * step_bytes, 64);
-            _tile_dpbf16ps(2, 4, 7);
+            _tile_loadd(7, line + 2 * step_bytes, line_bytes);
+            _tile_dpbf16ps(2, 7, 4);
         }
         if (n > 3) {
-            _tile_loadd(5, rows + 3 * step_bytes, 64);
-            _tile_dpbf16ps(3, 4, 5);
+            _tile_loadd(5, line + 3 * step_bytes, line_bytes);
+            _tile_dpbf16ps(3, 5, 4);
         }
     }
 
-    void store(float* sums, size_t stride, size_t n) {
-        _tile_stored(0, sums, stride * sizeof(float));
+    void store(float* sums, size_t n) {
+        _tile_stored(0, sums, 64);
         if (n > 1) {
-            _tile_stored(1, sums + 16, stride * sizeof(float));
+            _tile_stored(1, sums + 256, 64);
         }
         if (n > 2) {
-            _tile_stored(2, sums + 32, stride * sizeof(float));
+            _tile_stored(2, sums + 512, 64);
         }
         if (n > 3) {
-            _tile_stored(3, sums + 48, stride * sizeof(float));
+            _tile_stored(3, sums + 768, 64);
         }
     }
 };

@@ -69,41 +69,32 @@ class SquareTiles {
     float sums_[4][16][16] = {};
 };
 
-class StripTiles {
+class ColumnTiles {
   public:
     void zero() { __builtin_memset(sums_, 0, sizeof(sums_)); }
 
-    void load(const float* sums, size_t stride, size_t n) {
-        for (size_t t = 0; t < 16; ++t) {
-            __builtin_memcpy(sums_[t], sums + t * stride, n * 64);
-        }
-    }
+    void load(const float* sums, size_t n) { __builtin_memcpy(sums_, sums, n * sizeof(sums_[0])); }
 
-    void multiply(const uint16_t* lines,
-                  size_t line_bytes,
-                  const uint8_t* rows,
-                  size_t step_bytes,
-                  size_t n) {
-        for (size_t t = 0; t < 16; ++t) {
-            const uint8_t* line = reinterpret_cast<const uint8_t*>(lines) + t * line_bytes;
-            for (size_t r = 0; r < 16 * n; ++r) {
-                for (size_t col = 0; col < kTileCols; ++col) {
-                    sums_[t][r] +=
-                        element(line, col) *
-                        element(rows + r / 16 * step_bytes, (col / 2 * 16 + r % 16) * 2 + col % 2);
+    void multiply(
+        const void* lines, size_t line_bytes, size_t step_bytes, const uint8_t* columns, size_t n) {
+        for (size_t i = 0; i < n; ++i) {
+            for (size_t l = 0; l < 16; ++l) {
+                const uint8_t* line =
+                    static_cast<const uint8_t*>(lines) + i * step_bytes + l * line_bytes;
+                for (size_t c = 0; c < 16; ++c) {
+                    for (size_t k = 0; k < kTileCols; ++k) {
+                        sums_[i][l][c] +=
+                            element(line, k) * element(columns, (k / 2 * 16 + c) * 2 + k % 2);
+                    }
                 }
             }
         }
     }
 
-    void store(float* sums, size_t stride, size_t n) {
-        for (size_t t = 0; t < 16; ++t) {
-            __builtin_memcpy(sums + t * stride, sums_[t], n * 64);
-        }
-    }
+    void store(float* sums, size_t n) { __builtin_memcpy(sums, sums_, n * sizeof(sums_[0])); }
 
   private:
-    float sums_[16][64] = {};
+    float sums_[4][16][16] = {};
 };
 
 }  // namespace

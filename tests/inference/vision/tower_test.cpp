@@ -79,6 +79,8 @@ class Tower : public ::testing::TestWithParam<Case> {
         if (table_ == nullptr) {
             GTEST_SKIP() << "no kernels here for " << kernels::isaName(GetParam().isa);
         }
+        const auto image = readImage(file("image0.png"));
+        ASSERT_TRUE(image.has_value()) << image.error().message;
         expected_ =
             std::make_unique<SafetensorsFile>(*SafetensorsFile::open(file("expected.safetensors")));
     }

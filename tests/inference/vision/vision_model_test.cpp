@@ -50,6 +50,8 @@ class VisionModel : public ::testing::Test {
         request_.load.model_path = file("model-BF16.gguf");
         request_.ids = expectedIds(file("expected.safetensors"));
         request_.n_threads = 2;
+        const auto image = readStill(file("image0.png"));
+        ASSERT_TRUE(image.has_value()) << image.error().message;
         request_.media = {still(file("image0.png")), still(file("image1.png")),
                           std::make_shared<const Media>(*readFrameFolder(clipFolder(dir_)))};
     }
