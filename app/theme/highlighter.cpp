@@ -10,11 +10,15 @@ namespace {
 
 enum State : HighlightState { kNone = 0, kBlockComment = 1, kTripleDouble = 2, kTripleSingle = 3 };
 
+QSet<QString> words(const char* text) {
+    QSet<QString> set;
+    for (const QString& word : QString::fromLatin1(text).split(QLatin1Char(' '))) {
+        set.insert(word);
+    }
+    return set;
+}
+
 const QSet<QString>& keywords(Language language) {
-    const auto words = [](const char* text) {
-        const QStringList list = QString::fromLatin1(text).split(QLatin1Char(' '));
-        return QSet<QString>(list.begin(), list.end());
-    };
     static const QSet<QString> c = words(
         "alignas auto bool break case catch char class const const_cast constexpr consteval "
         "constinit continue "
