@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The end-to-end check with the default model: makes the questions, lets the program answer them, scores the answers.
 
-    ask_questions.py --program build/dev/bin/belvedere [--few] [--work FOLDER]
+    ask_questions.py --program build/dev/bin/belvedere [--few] [--attention msa|dense] [--work FOLDER]
 
 Sources: this project, pybind11 2.13.6 (C++) and requests 2.32.3 (Python), the packages fetched with pip. --few asks about 20
 questions, of two groups of this project's own sources, and fetches nothing.
@@ -44,6 +44,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--program", required=True)
     parser.add_argument("--few", action="store_true")
+    parser.add_argument("--attention", choices=["msa", "dense"], help="default: the program's own")
     parser.add_argument("--work", type=pathlib.Path, help="kept between runs; default: a temporary folder")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="belvedere-questions-") as temporary:
@@ -54,11 +55,12 @@ def main():
         sources = [f"belvedere={PROJECT / 'app/headless'}"] if arguments.few else [f"belvedere={PROJECT}", *fetch(work)]
         run([sys.executable, HERE / "make_questions.py", "--output", questions, "--split", groups,
              "--count", 15 if arguments.few else 180, *sources])
+        attention = ["--attention", arguments.attention] if arguments.attention else []
         with open(answers, "wb") as out:
             for group in json.loads(questions.read_text())["groups"]:
                 if group["questions"]:
                     run([arguments.program, "ask", "--repo", groups / group["name"], "--json",
-                         "--questions", groups / f"{group['name']}.jsonl"], stdout=out)
+                         "--questions", groups / f"{group['name']}.jsonl", *attention], stdout=out)
         events = [json.loads(line) for line in answers.read_text().splitlines()]
         usage = [event for event in events if event["type"] == "usage"]
         print(f"{len(usage)} answers; prompt tokens {sum(u['n_prompt'] for u in usage)}, "
