@@ -160,7 +160,8 @@ TEST_P(Attention, MatchesTheScalarVersion) {
         const Input in = makeInput(scene, 0);
         const std::vector<float> expected = attend(scalar(), scene, in, true, 1000);
         EXPECT_NMSE_BELOW(attend(table(), scene, in, true, 1000), expected, 1e-11);
-        EXPECT_NMSE_BELOW(attend(table(), scene, in, false, 1000), expected, 5e-5);
+        EXPECT_NMSE_BELOW(attend(table(), scene, in, false, 1000), expected,
+                          GetParam() == Isa::Amx ? 5e-5 : 2e-5);
     }
 }
 

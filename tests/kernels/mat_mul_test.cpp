@@ -163,6 +163,15 @@ TEST_P(MatMul, FastStaysCloseToExactForEveryType) {
             // make it uneven.
             EXPECT_NMSE_BELOW(actual, expected, shape.n_rows == 1 ? 1e-2 : 2e-4);
         }
+        // Both sides as bf16: errors of 2^-9 of each value, even over many results.
+        const double limit = roundsToBFloat(info.type) ? 2e-5 : 2e-4;
+        for (const Shape& shape : {Shape{40, 768, 33}, Shape{100, 256, 64}}) {
+            SCOPED_TRACE(info.name);
+            const std::vector<uint8_t> w = makeWeights(info.type, shape.n_rows, shape.n_cols, 23);
+            const std::vector<float> x = Random(24).normals(shape.n_tokens * shape.xStride());
+            EXPECT_NMSE_BELOW(multiplyFast(table(), info.type, w, x, shape, 48),
+                              reference(decoded(info.type, w, shape), x, shape), limit);
+        }
     }
 }
 
@@ -266,6 +275,7 @@ TEST_P(MatMul, FastIsExactForMxfp8) {
         const Errors errors = compare(multiplyFast(table(), WeightType::MXFP8, w, x, shape, 16),
                                       reference(decoded(WeightType::MXFP8, w, shape), x, shape));
         EXPECT_LT(errors.nmse, has_tiles ? 1e-4 : 1e-11) << errors;
+        EXPECT_LT(errors.largest, has_tiles ? 1e34 : 1e30) << errors;
     }
 }
 
@@ -290,7 +300,10 @@ TEST_P(MatMul, FastActivationsOfAnySizeAndNaN) {
         x[40] = bad;
         const std::vector<float> out = multiplyFast(table(), WeightType::Q4_1, w, x, shape, 16);
         for (size_t r = 0; r < shape.n_rows; ++r) {
-            EXPECT_FALSE(std::isfinite(out[r])) << bad;
+            // An infinity stays one in tiles.
+            const bool shows =
+                roundsToBFloat(WeightType::Q4_1) ? !std::isfinite(out[r]) : std::isnan(out[r]);
+            EXPECT_TRUE(shows) << bad;
         }
     }
 }
