@@ -206,8 +206,8 @@ struct PassRun {
 };
 
 /// Whether a pass computes tokens that are given or tokens that are being generated (drafts of them
-/// too). A backend may round otherwise in one than in the other, so that what is computed does not
-/// change with how a prompt is cut: many tokens at once pay in another way than few.
+/// too). Many tokens at once pay in another way than few, and a backend may round otherwise in one
+/// than in the other: by the kind, and not by how many tokens a cut of the prompt leaves.
 enum class PassKind { Prompt, Generation };
 
 enum class Prologue { None, RmsNorm, LayerNorm, SwiGlu, SwiGluOai, Gelu };

@@ -76,26 +76,26 @@ Result<void> CpuBackend::reserveAttention() {
     if (n_slots == 0) {
         return {};
     }
-    score_scratch_floats_ = wholeLines(
-        std::max(prompt_kernels_.score_scratch_floats(index.n_heads, index.head_dim),
-                 generation_kernels_.score_scratch_floats(index.n_heads, index.head_dim)));
+    score_scratch_floats_ = wholeLines(largerOf([&](const kernels::KernelTable& table) {
+        return table.score_scratch_floats(index.n_heads, index.head_dim);
+    }));
     BV_TRY(reserve(score_scratch_, score_scratch_floats_ * pool_.threadCount()));
     BV_TRY(reserve(block_scores_, std::max(kScoreFloats, index.n_heads * index.max_blocks)));
     return reserve(chosen_blocks_, n_slots * shape_.max_tokens * index.n_heads * index.top_k);
 }
 
 Result<void> CpuBackend::reserveAttendScratch(size_t n_heads, size_t n_kv_heads, size_t head_dim) {
-    for (const kernels::KernelTable* table : {&prompt_kernels_, &generation_kernels_}) {
-        attend_scratch_floats_ =
-            std::max(attend_scratch_floats_,
-                     wholeLines(table->attend_scratch_floats(n_heads, n_kv_heads, head_dim)));
-    }
+    attend_scratch_floats_ = std::max(
+        attend_scratch_floats_, wholeLines(largerOf([&](const kernels::KernelTable& table) {
+            return table.attend_scratch_floats(n_heads, n_kv_heads, head_dim);
+        })));
     return reserve(attend_scratch_, attend_scratch_floats_ * pool_.threadCount());
 }
 
 size_t CpuBackend::activationBytes(kernels::WeightType type, size_t n_tokens, size_t n_cols) const {
-    return std::max(prompt_kernels_.activation_bytes(type, n_tokens, n_cols),
-                    generation_kernels_.activation_bytes(type, n_tokens, n_cols));
+    return largerOf([&](const kernels::KernelTable& table) {
+        return table.activation_bytes(type, n_tokens, n_cols);
+    });
 }
 
 Result<void> CpuBackend::reserveScratch(const CpuLinear& linear) {

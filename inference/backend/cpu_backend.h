@@ -9,6 +9,7 @@
 // workers meet; for one token the prologue is too short to share, so a step without low-rank parts
 // is one meeting.
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <string>
@@ -179,6 +180,12 @@ class CpuBackend final : public Backend {
             return fail(ErrorCode::OutOfMemory, "{} bytes of working memory", n * sizeof(T));
         }
         return {};
+    }
+
+    /// The larger of what sizeOf gives for the tables of both kinds of pass.
+    template <class SizeOf>
+    [[nodiscard]] size_t largerOf(SizeOf&& sizeOf) const {
+        return std::max(sizeOf(prompt_kernels_), sizeOf(generation_kernels_));
     }
 
     /// Of prepared activations, whatever the kind of pass.

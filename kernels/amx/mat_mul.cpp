@@ -168,7 +168,8 @@ size_t activationBytes(WeightType type, size_t n_tokens, size_t n_cols) noexcept
 }
 
 bool sameActivations(WeightType a, WeightType b) noexcept {
-    return fitsTiles(a) ? fitsTiles(b) : samePackedActivations(a, b) && !fitsTiles(b);
+    // Without tiles there are F32 and F16, whose activations are f32.
+    return fitsTiles(a) == fitsTiles(b);
 }
 
 void quantizeActivations(WeightType type,

@@ -70,24 +70,11 @@ inline void finishStores(const void* memory) {
     asm volatile("" : : "r"(memory) : "memory");
 }
 
-class SquareTiles {
+/// The tiles of a call: 0 to 3 hold sums, 4 to 7 factors.
+class ConfiguredTiles {
   public:
-    /// n_tokens: lines of a tile of tokens that are in use, 1 to 16.
-    explicit SquareTiles(size_t n_tokens) {
-        TileConfig config;
-        for (size_t tile = 0; tile < 6; ++tile) {
-            config.set(tile, n_tokens, 64);
-        }
-        config.set(6, 16, 64);
-        config.set(7, 16, 64);
-        finishStores(&config);
-        _tile_loadconfig(&config);
-    }
-
-    ~SquareTiles() { _tile_release(); }
-
-    SquareTiles(const SquareTiles&) = delete;
-    SquareTiles& operator=(const SquareTiles&) = delete;
+    ConfiguredTiles(const ConfiguredTiles&) = delete;
+    ConfiguredTiles& operator=(const ConfiguredTiles&) = delete;
 
     void zero() {
         _tile_zero(0);
@@ -95,6 +82,27 @@ class SquareTiles {
         _tile_zero(2);
         _tile_zero(3);
     }
+
+  protected:
+    /// n_lines: of tiles 0 to 5 that are in use, 1 to 16; the others have all.
+    explicit ConfiguredTiles(size_t n_lines) {
+        TileConfig config;
+        for (size_t tile = 0; tile < 6; ++tile) {
+            config.set(tile, n_lines, 64);
+        }
+        config.set(6, 16, 64);
+        config.set(7, 16, 64);
+        finishStores(&config);
+        _tile_loadconfig(&config);
+    }
+
+    ~ConfiguredTiles() { _tile_release(); }
+};
+
+class SquareTiles : public ConfiguredTiles {
+  public:
+    /// n_tokens: lines of a tile of tokens that are in use, 1 to 16.
+    explicit SquareTiles(size_t n_tokens) : ConfiguredTiles(n_tokens) {}
 
     void load(const Corner (&sums)[2][2]) {
         finishStores(sums);
@@ -128,28 +136,9 @@ class SquareTiles {
     }
 };
 
-class ColumnTiles {
+class ColumnTiles : public ConfiguredTiles {
   public:
-    ColumnTiles() {
-        TileConfig config;
-        for (size_t tile = 0; tile < 8; ++tile) {
-            config.set(tile, 16, 64);
-        }
-        finishStores(&config);
-        _tile_loadconfig(&config);
-    }
-
-    ~ColumnTiles() { _tile_release(); }
-
-    ColumnTiles(const ColumnTiles&) = delete;
-    ColumnTiles& operator=(const ColumnTiles&) = delete;
-
-    void zero() {
-        _tile_zero(0);
-        _tile_zero(1);
-        _tile_zero(2);
-        _tile_zero(3);
-    }
+    ColumnTiles() : ConfiguredTiles(16) {}
 
     /// The first n of sums [4][16][16].
     void load(const float* sums, size_t n) {
