@@ -50,6 +50,14 @@ Result<void> runBench(const Arguments& arguments, std::stop_token stop) {
     SilentSink sink;
     std::vector<double> prompt_rates;
     std::vector<double> generation_rates;
+    // The context before is computed once: the runs share its pages.
+    if (n_depth > 0) {
+        inference::GenerateRequest request;
+        request.sequence = engine->openSequence();
+        request.prompt.assign(ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>(n_depth));
+        request.max_tokens = 0;
+        BV_TRY(engine->generate(request, sink, stop));
+    }
     for (size_t repeat = 0; repeat <= kRepeats; ++repeat) {
         const inference::SequenceId sequence = engine->openSequence();
         inference::GenerateRequest request;
@@ -57,11 +65,6 @@ Result<void> runBench(const Arguments& arguments, std::stop_token stop) {
         request.ignore_end_of_turn = true;
         // Peers are timed without: what a model says of ids at random repeats itself.
         request.drafts = arguments.speculative.value_or(false);
-        if (n_depth > 0) {
-            request.prompt.assign(ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>(n_depth));
-            request.max_tokens = 1;
-            BV_TRY(engine->generate(request, sink, stop));
-        }
         request.prompt = ids;
         request.max_tokens = n_generate + 1;  // the first token belongs to the prompt's pass
         const inference::GenerationStats stats = BV_TRY(engine->generate(request, sink, stop));
