@@ -225,7 +225,17 @@ const KernelTable* tableFor(Isa isa) {
 }
 
 const KernelTable& generationTable(const KernelTable& table) {
-    return table.isa == Isa::Amx ? *tableFor(Isa::Avx512) : table;
+#if defined(__x86_64__)
+    if (table.isa >= Isa::Avx512 && features().avx512_bf16) {
+        static const KernelTable kAvx512Generation = [] {
+            KernelTable generation = makeTable(Isa::Avx512);
+            registerAvx512Generation(generation);
+            return generation;
+        }();
+        return kAvx512Generation;
+    }
+#endif
+    return table;
 }
 
 Result<Isa> chosenIsa() {

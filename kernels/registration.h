@@ -17,6 +17,8 @@ struct CpuExtras {
 void registerScalar(KernelTable& table) noexcept;
 void registerAvx2(KernelTable& table) noexcept;
 void registerAvx512(KernelTable& table, CpuExtras extras) noexcept;
+/// What passes of a generation do otherwise; needs BF16.
+void registerAvx512Generation(KernelTable& table) noexcept;
 void registerAmx(KernelTable& table) noexcept;
 
 }  // namespace belvedere::kernels

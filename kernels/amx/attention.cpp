@@ -16,15 +16,19 @@
 #include "kernels/amx/tiles.h"
 #include "kernels/avx512/attention_tile.h"
 #include "kernels/avx512/avx512_kernels.h"
+#include "kernels/avx512/bf16.h"
+#include "kernels/avx512/exp.h"
 
 namespace belvedere::kernels::amx {
 namespace {
 
 using avx512::firstLanes;
+using avx512::pairsOf;
+using avx512::powerOf2;
+using avx512::toBFloats;
 
 constexpr size_t kLanes = 16;
 constexpr size_t kHalves = kKeys / kTileCols;
-constexpr float kLog2E = 1.44269504F;
 
 size_t roundUp(size_t n, size_t unit) {
     return (n + unit - 1) / unit * unit;
@@ -77,30 +81,11 @@ __mmask16 lanesAt(size_t n, size_t i) {
     return firstLanes(n > i ? n - i : 0);
 }
 
-__m512i toBFloats(__m512 low, __m512 high) {
-    const __m512bh both = _mm512_cvtne2ps_pbh(high, low);
-    return reinterpret_cast<const __m512i&>(both);
-}
-
-/// 2^x for x <= 0 within 3e-6 of it; 0 below -150, NaN for NaN.
-inline __m512 powerOf2(__m512 x) {
-    x = _mm512_max_ps(_mm512_set1_ps(-150.0F), x);  // a NaN in the second operand stays
-    const __m512 n = _mm512_roundscale_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-    const __m512 r = _mm512_sub_ps(x, n);
-    __m512 p = _mm512_set1_ps(1.33335581e-3F);  // ln(2)^k / k!, k = 5 to 0
-    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(9.61812911e-3F));
-    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(5.55041087e-2F));
-    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(0.240226507F));
-    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(0.693147181F));
-    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(1.0F));
-    return _mm512_scalef_ps(p, n);
-}
-
 void beginRows(const Attend& args, const AttendItem& item, const TileScratch& s) {
     const size_t group = args.n_heads / args.n_kv_heads;
     const size_t n_rows = item.n_tokens * group;
     const size_t sum_dim = roundUp(args.head_dim, kTileCols);
-    const __m512 scale = _mm512_set1_ps(args.scale * kLog2E);
+    const __m512 scale = _mm512_set1_ps(args.scale * avx512::kLog2E);
     for (size_t first = 0; first < n_rows; first += kLanes) {
         for (size_t i = 0; i < sum_dim; i += kTileCols) {
             __m512 rows[kLanes];
@@ -316,7 +301,7 @@ void endRows(const Attend& args, const AttendItem& item, const TileScratch& s) {
             if (is_split) {
                 to[l] = args.partials + ((item.split * args.n_tokens + t) * args.n_heads + head) *
                                             (args.head_dim + kPartialFacts);
-                to[l][args.head_dim] = s.largest[m] / kLog2E;
+                to[l][args.head_dim] = s.largest[m] / avx512::kLog2E;
                 to[l][args.head_dim + 1] = s.sum[m];
             }
         }

@@ -19,6 +19,8 @@
 
 #include <immintrin.h>
 
+#include "kernels/avx512/bf16.h"
+
 namespace belvedere::kernels::amx {
 namespace {
 
@@ -32,18 +34,9 @@ struct Corner {
     size_t stride;
 };
 
-/// Lanes of both as pairs of bf16, rounded to nearest even: low in the lower halves.
-inline __m512i pairsOf(__m512 low, __m512 high) {
-    const __m512i interleave =
-        _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8, 23, 7, 22, 6,
-                         21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
-    const __m512bh both = _mm512_cvtne2ps_pbh(high, low);
-    return _mm512_permutexvar_epi16(interleave, reinterpret_cast<const __m512i&>(both));
-}
-
 /// Line p of a tile: what stands at 2p (low) and 2p + 1 of 16 columns.
 inline void storePair(uint8_t* tile, size_t p, __m512 low, __m512 high) {
-    _mm512_store_si512(tile + 64 * p, pairsOf(low, high));
+    _mm512_store_si512(tile + 64 * p, avx512::pairsOf(low, high));
 }
 
 #ifndef BV_EMULATE_TILES

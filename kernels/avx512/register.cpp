@@ -32,4 +32,9 @@ void registerAvx512(KernelTable& table, CpuExtras extras) noexcept {
     table.arg_max = avx512::argMax;
 }
 
+void registerAvx512Generation(KernelTable& table) noexcept {
+    table.attend_scratch_floats = avx512::attendFewScratchFloats;
+    table.attend = avx512::attendFewTokens;
+}
+
 }  // namespace belvedere::kernels

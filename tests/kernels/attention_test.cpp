@@ -4,11 +4,15 @@
 #include <cmath>
 #include <limits>
 #include <set>
+#include <string>
+#include <tuple>
 
 #include "tests/kernels/kernel_test.h"
 
 namespace belvedere::kernels {
 namespace {
+
+enum class PassTable { Prompt, Generation };
 
 struct Scene {
     CacheType type;
@@ -134,7 +138,33 @@ std::vector<float> attend(const KernelTable& k,
     return out;
 }
 
-class Attention : public KernelTest {};
+/// With the table for prompts and with the one for generation.
+class Attention : public ::testing::TestWithParam<std::tuple<Isa, PassTable>> {
+  protected:
+    void SetUp() override {
+        const auto [isa, pass] = GetParam();
+        table_ = testedTable(isa);
+        if (table_ == nullptr) {
+            GTEST_SKIP() << "this machine cannot run " << isaName(isa);
+        }
+        if (pass == PassTable::Generation) {
+            table_ = &generationTable(*table_);
+        }
+    }
+
+    [[nodiscard]] const KernelTable& table() const { return *table_; }
+
+    [[nodiscard]] static const KernelTable& scalar() { return *tableFor(Isa::Scalar); }
+
+    /// Whether the fast way may round queries, keys and values to bf16.
+    [[nodiscard]] static bool mayRound() {
+        const auto [isa, pass] = GetParam();
+        return isa == Isa::Amx || (isa == Isa::Avx512 && pass == PassTable::Generation);
+    }
+
+  private:
+    const KernelTable* table_ = nullptr;
+};
 
 std::vector<Scene> scenes() {
     std::vector<Scene> all;
@@ -147,6 +177,10 @@ std::vector<Scene> scenes() {
         all.push_back({type, 3, 127, 6, 1, 80});   // the last slot of a page
         all.push_back({type, 17, 64, 8, 8, 128});  // no sharing
         all.push_back({type, 5, 250, 7, 1, 8});    // seven heads on one
+        all.push_back({type, 1, 333, 8, 1, 128});  // eight
+        all.push_back({type, 3, 190, 24, 2, 96});  // twelve
+        all.push_back({type, 2, 75, 16, 1, 64});   // sixteen
+        all.push_back({type, 4, 60, 5, 1, 32});    // five
         all.push_back({type, 2, 130, 2, 2, 20});   // head_dim off every vector
     }
     return all;
@@ -161,7 +195,7 @@ TEST_P(Attention, MatchesTheScalarVersion) {
         const std::vector<float> expected = attend(scalar(), scene, in, true, 1000);
         EXPECT_NMSE_BELOW(attend(table(), scene, in, true, 1000), expected, 1e-11);
         EXPECT_NMSE_BELOW(attend(table(), scene, in, false, 1000), expected,
-                          GetParam() == Isa::Amx ? 5e-5 : 2e-5);
+                          mayRound() ? 5e-5 : 2e-5);
     }
 }
 
@@ -363,7 +397,24 @@ TEST_P(Attention, SmallerElementsStayNearF32) {
     }
 }
 
-BV_FOR_EVERY_ISA(Attention);
+std::string caseName(const ::testing::TestParamInfo<std::tuple<Isa, PassTable>>& info) {
+    const bool is_prompt = std::get<PassTable>(info.param) == PassTable::Prompt;
+    return std::string(isaName(std::get<Isa>(info.param))) + (is_prompt ? "" : "_generation");
+}
+
+/// The table for generation is another one from AVX-512 on.
+std::vector<std::tuple<Isa, PassTable>> testedCases() {
+    std::vector<std::tuple<Isa, PassTable>> cases;
+    for (const Isa isa : testedIsas()) {
+        cases.emplace_back(isa, PassTable::Prompt);
+        if (isa == Isa::Avx512) {
+            cases.emplace_back(isa, PassTable::Generation);
+        }
+    }
+    return cases;
+}
+
+INSTANTIATE_TEST_SUITE_P(Isa, Attention, ::testing::ValuesIn(testedCases()), caseName);
 
 // The definition itself, once more and shorter.
 TEST(ScalarAttention, IsASoftmaxWeightedMean) {
