@@ -139,6 +139,45 @@ struct AttendItem {
     size_t split;
 };
 
+/// The query of row m = (token, head of the group) of an item.
+inline const float* queryRow(const Attend& args, const AttendItem& item, size_t m) {
+    const size_t group = args.n_heads / args.n_kv_heads;
+    return args.q + (item.t_begin + m / group) * args.q_stride +
+           (item.kv_head * group + m % group) * args.head_dim;
+}
+
+/// Where the sums of row m belong, and what they are multiplied by there.
+struct OutputRow {
+    float* at;
+    float factor;
+};
+
+/// The output, divided by the sum of the weights; with splits a partial row, whose facts are
+/// written here.
+inline OutputRow outputRow(
+    const Attend& args, const AttendItem& item, size_t m, float largest, float sum) {
+    const size_t group = args.n_heads / args.n_kv_heads;
+    const size_t t = item.t_begin + m / group;
+    const size_t head = item.kv_head * group + m % group;
+    if (args.n_splits == 1) {
+        return {args.out + t * args.out_stride + head * args.head_dim, 1.0F / sum};
+    }
+    float* partial = args.partials + ((item.split * args.n_tokens + t) * args.n_heads + head) *
+                                         (args.head_dim + kPartialFacts);
+    partial[args.head_dim] = largest;
+    partial[args.head_dim + 1] = sum;
+    return {partial, 1.0F};
+}
+
+/// The first row of a step in pages of keys or of values.
+inline const uint8_t* stepRows(const void* const* pages,
+                               const AttendItem& item,
+                               const KeyWalk& walk,
+                               size_t row_bytes) {
+    return static_cast<const uint8_t*>(pages[walk.key / kPageTokens]) +
+           (item.kv_head * kPageTokens + walk.key % kPageTokens) * row_bytes;
+}
+
 /// Tokens of one item.
 inline size_t tileTokens(size_t n_tokens) {
     return n_tokens < kWalkTokens ? n_tokens : kWalkTokens;
@@ -179,8 +218,7 @@ void beginRows(const Attend& args, const AttendItem& item, const Scratch& s) {
     const size_t group = args.n_heads / args.n_kv_heads;
     const size_t dim = paddedDim(args.head_dim);
     for (size_t m = 0; m < item.n_tokens * group; ++m) {
-        const float* q = args.q + (item.t_begin + m / group) * args.q_stride +
-                         (item.kv_head * group + m % group) * args.head_dim;
+        const float* q = queryRow(args, item, m);
         Tile::scaleInto(q, args.head_dim, args.scale, s.q + m * dim, dim);
         Tile::scaleInto(q, 0, 0.0F, s.out + m * dim, dim);
         s.largest[m] = -__builtin_inff();
@@ -216,11 +254,9 @@ void attendStepDirect(const Attend& args,
                       size_t end) {
     const size_t group = args.n_heads / args.n_kv_heads;
     const size_t dim = paddedDim(args.head_dim);
-    const size_t page = walk.key / kPageTokens;
-    const size_t offset =
-        (item.kv_head * kPageTokens + walk.key % kPageTokens) * cacheRowBytes(kType, args.head_dim);
-    const uint8_t* keys = static_cast<const uint8_t*>(args.k_pages[page]) + offset;
-    const uint8_t* values = static_cast<const uint8_t*>(args.v_pages[page]) + offset;
+    const size_t row_bytes = cacheRowBytes(kType, args.head_dim);
+    const uint8_t* keys = stepRows(args.k_pages, item, walk, row_bytes);
+    const uint8_t* values = stepRows(args.v_pages, item, walk, row_bytes);
     forDirectRows(begin, end, [&](size_t m, auto rows) {
         Tile::template scoreRows<kType, decltype(rows)::kValue>(
             {s.q + m * dim, dim}, keys, walk.n_keys, args.head_dim, s.p + m * kKeys);
@@ -241,18 +277,8 @@ void endRows(const Attend& args, const AttendItem& item, const Scratch& s) {
     const size_t group = args.n_heads / args.n_kv_heads;
     const size_t dim = paddedDim(args.head_dim);
     for (size_t m = 0; m < item.n_tokens * group; ++m) {
-        const size_t t = item.t_begin + m / group;
-        const size_t head = item.kv_head * group + m % group;
-        float* out = args.out + t * args.out_stride + head * args.head_dim;
-        float factor = 1.0F / s.sum[m];
-        if (args.n_splits > 1) {
-            out = args.partials + ((item.split * args.n_tokens + t) * args.n_heads + head) *
-                                      (args.head_dim + kPartialFacts);
-            out[args.head_dim] = s.largest[m];
-            out[args.head_dim + 1] = s.sum[m];
-            factor = 1.0F;
-        }
-        Tile::scaleOut(s.out + m * dim, args.head_dim, factor, out);
+        const OutputRow out = outputRow(args, item, m, s.largest[m], s.sum[m]);
+        Tile::scaleOut(s.out + m * dim, args.head_dim, out.factor, out.at);
     }
 }
 
@@ -262,7 +288,7 @@ void attendItem(const Attend& args, const AttendItem& item) {
     const Scratch s = divide(args.scratch, kWalkTokens * group, paddedDim(args.head_dim));
     beginRows<Tile>(args, item, s);
     const KeyRange keys = keyRange(args, item.split);
-    const size_t vector_bytes = cacheRowBytes(kType, args.head_dim);
+    const size_t row_bytes = cacheRowBytes(kType, args.head_dim);
     KeyWalk walk(args, item.t_begin, item.n_tokens, item.kv_head, keys.begin, keys.end);
     if (isDirect(args.n_tokens, group)) {
         while (walk.next()) {
@@ -274,12 +300,10 @@ void attendItem(const Attend& args, const AttendItem& item) {
         return endRows<Tile>(args, item, s);
     }
     while (walk.next()) {
-        const size_t page = walk.key / kPageTokens;
-        const size_t offset = (item.kv_head * kPageTokens + walk.key % kPageTokens) * vector_bytes;
-        Tile::template loadKeys<kType>(static_cast<const uint8_t*>(args.k_pages[page]) + offset,
-                                       walk.n_keys, args.head_dim, s.keys);
-        Tile::template loadValues<kType>(static_cast<const uint8_t*>(args.v_pages[page]) + offset,
-                                         walk.n_keys, args.head_dim, s.values);
+        Tile::template loadKeys<kType>(stepRows(args.k_pages, item, walk, row_bytes), walk.n_keys,
+                                       args.head_dim, s.keys);
+        Tile::template loadValues<kType>(stepRows(args.v_pages, item, walk, row_bytes), walk.n_keys,
+                                         args.head_dim, s.values);
         for (size_t run = 0; run < walk.n_runs; ++run) {
             attendStep<Tile>(args, s, walk, walk.runs[run].begin * group,
                              walk.runs[run].end * group);

@@ -91,8 +91,7 @@ void beginRows(const Attend& args, const AttendItem& item, const TileScratch& s)
             __m512 rows[kLanes];
             for (size_t l = 0; l < kLanes; ++l) {
                 const size_t m = first + l < n_rows ? first + l : n_rows - 1;
-                const float* q = args.q + (item.t_begin + m / group) * args.q_stride +
-                                 (item.kv_head * group + m % group) * args.head_dim + i;
+                const float* q = queryRow(args, item, m) + i;
                 const __mmask16 high = lanesAt(args.head_dim, i + 16);
                 const __m512 a = _mm512_maskz_loadu_ps(lanesAt(args.head_dim, i), q);
                 const __m512 b = _mm512_maskz_loadu_ps(high, high == 0 ? q : q + 16);
@@ -287,24 +286,17 @@ void endRows(const Attend& args, const AttendItem& item, const TileScratch& s) {
     const size_t group = args.n_heads / args.n_kv_heads;
     const size_t n_rows = item.n_tokens * group;
     const size_t dim = paddedDim(args.head_dim);
-    const bool is_split = args.n_splits > 1;
     for (size_t first = 0; first < n_rows; first += kLanes) {
-        const __m512 one = _mm512_set1_ps(1.0F);
-        const __m512 factor = is_split ? one : _mm512_div_ps(one, _mm512_load_ps(s.sum + first));
         const size_t n_lanes = n_rows - first < kLanes ? n_rows - first : kLanes;
         float* to[kLanes];
+        alignas(64) float factors[kLanes] = {};
         for (size_t l = 0; l < n_lanes; ++l) {
             const size_t m = first + l;
-            const size_t t = item.t_begin + m / group;
-            const size_t head = item.kv_head * group + m % group;
-            to[l] = args.out + t * args.out_stride + head * args.head_dim;
-            if (is_split) {
-                to[l] = args.partials + ((item.split * args.n_tokens + t) * args.n_heads + head) *
-                                            (args.head_dim + kPartialFacts);
-                to[l][args.head_dim] = s.largest[m] / avx512::kLog2E;
-                to[l][args.head_dim + 1] = s.sum[m];
-            }
+            const OutputRow out = outputRow(args, item, m, s.largest[m] / avx512::kLog2E, s.sum[m]);
+            to[l] = out.at;
+            factors[l] = out.factor;
         }
+        const __m512 factor = _mm512_load_ps(factors);
         for (size_t i = 0; i < args.head_dim; i += 16) {
             __m512 columns[16];
             for (size_t j = 0; j < 16; ++j) {
@@ -327,16 +319,13 @@ void attendItem(const Attend& args, const AttendItem& item, ColumnTiles& tiles) 
     const TileScratch s = divideTiles(aligned(args.scratch), group, args.head_dim).parts;
     beginRows(args, item, s);
     const KeyRange range = keyRange(args, item.split);
-    const size_t vector_bytes = cacheRowBytes(kType, args.head_dim);
+    const size_t row_bytes = cacheRowBytes(kType, args.head_dim);
     KeyWalk walk(args, item.t_begin, item.n_tokens, item.kv_head, range.begin, range.end);
     while (walk.next()) {
-        const size_t page = walk.key / kPageTokens;
-        const size_t offset = (item.kv_head * kPageTokens + walk.key % kPageTokens) * vector_bytes;
-        const KeyLines keys =
-            loadKeys<kType>(static_cast<const uint8_t*>(args.k_pages[page]) + offset, walk.n_keys,
-                            args.head_dim, s.keys);
-        loadValues<kType>(static_cast<const uint8_t*>(args.v_pages[page]) + offset, walk.n_keys,
-                          args.head_dim, s.values);
+        const KeyLines keys = loadKeys<kType>(stepRows(args.k_pages, item, walk, row_bytes),
+                                              walk.n_keys, args.head_dim, s.keys);
+        loadValues<kType>(stepRows(args.v_pages, item, walk, row_bytes), walk.n_keys, args.head_dim,
+                          s.values);
         attendStep(args, item, s, walk, keys, tiles);
     }
     endRows(args, item, s);

@@ -85,11 +85,10 @@ void beginToken(const Attend& args, const AttendItem& item, size_t t, const Toke
     const size_t group = args.n_heads / args.n_kv_heads;
     const __m512 scale = _mm512_set1_ps(args.scale * kLog2E);
     for (size_t r = 0; r < kR; ++r) {
-        const float* q = args.q + (item.t_begin + t) * args.q_stride +
-                         (item.kv_head * group + r) * args.head_dim;
+        const float* q = r < group ? queryRow(args, item, t * group + r) : nullptr;
         for (size_t i = 0; i < args.head_dim; i += kUnit) {
             alignas(64) uint8_t line[64] = {};
-            if (r < group) {
+            if (q != nullptr) {
                 _mm512_store_si512(line,
                                    toBFloats(_mm512_mul_ps(_mm512_loadu_ps(q + i), scale),
                                              _mm512_mul_ps(_mm512_loadu_ps(q + i + 16), scale)));
@@ -107,15 +106,15 @@ void beginToken(const Attend& args, const AttendItem& item, size_t t, const Toke
     _mm512_store_ps(s.sum, _mm512_setzero_ps());
 }
 
-/// Rows of bf16 in memory.
-struct KeyLines {
+/// Rows of keys or of values in memory.
+struct Lines {
     const uint8_t* at;
     size_t line_bytes;
 };
 
 /// n keys, where they stand or in the scratch.
 template <CacheType kType>
-KeyLines keyLines(const uint8_t* from, size_t n, size_t head_dim, uint16_t* to) {
+Lines keyLines(const uint8_t* from, size_t n, size_t head_dim, uint16_t* to) {
     const size_t vector_bytes = cacheRowBytes(kType, head_dim);
     if constexpr (kType == CacheType::BF16) {
         return {from, vector_bytes};
@@ -167,8 +166,8 @@ inline void prefetch(const uint8_t* from, size_t n_bytes) {
 /// Scores of n keys with the rows of a token, in whole vectors. Meanwhile their values are fetched.
 template <size_t kR>
 void scoreKeys(const uint8_t* q,
-               const KeyLines& keys,
-               const KeyLines& values,
+               const Lines& keys,
+               const Lines& values,
                size_t n,
                size_t head_dim,
                float* scores) {
@@ -207,9 +206,9 @@ void scoreKeys(const uint8_t* q,
     }
 }
 
-/// By key / kE of a vector, whether a lane's key is one of the first n.
+/// Lanes of the v-th vector whose key is one of the first n.
 template <size_t kE>
-__mmask16 seenLanes(size_t v, size_t n) {
+__mmask16 lanesOf(size_t v, size_t n) {
     constexpr uint32_t kRowStarts = kE == 1 ? 0xffff : kE == 2 ? 0x5555 : 0x1111;
     const size_t n_left = n > v * kE ? n - v * kE : 0;
     const uint32_t of_row = n_left >= kE ? (1U << kE) - 1U : (1U << n_left) - 1U;
@@ -228,10 +227,10 @@ __m512 largestOfLanes(__m512 x) {
     return x;
 }
 
-/// Scores of n keys, of which the first n_seen count, into weights; the largest score and the sum
-/// of each row follow, and by what its output so far shrinks.
+/// Scores of n keys into weights; the largest score and the sum of each row follow, and by what its
+/// output so far shrinks.
 template <size_t kR>
-void softmax(const TokenScratch& t, const StepScratch& s, size_t n, size_t n_seen) {
+void softmax(const TokenScratch& t, const StepScratch& s, size_t n) {
     constexpr size_t kE = 16 / kR;
     const __m512 lowest = _mm512_set1_ps(-__builtin_inff());
     const size_t n_vectors = (n + kE - 1) / kE;
@@ -239,7 +238,7 @@ void softmax(const TokenScratch& t, const StepScratch& s, size_t n, size_t n_see
     __m512 largest = before;
     for (size_t v = 0; v < n_vectors; ++v) {
         const __m512 score =
-            _mm512_mask_mov_ps(lowest, seenLanes<kE>(v, n_seen), _mm512_load_ps(s.scores + 16 * v));
+            _mm512_mask_mov_ps(lowest, lanesOf<kE>(v, n), _mm512_load_ps(s.scores + 16 * v));
         largest = _mm512_max_ps(largest, score);
     }
     const __m512 now = largestOfLanes<kE>(largest);
@@ -247,7 +246,7 @@ void softmax(const TokenScratch& t, const StepScratch& s, size_t n, size_t n_see
     const auto weightsOf = [&](size_t v) {
         const __m512 score = _mm512_load_ps(s.scores + 16 * v);
         const __m512 weight =
-            _mm512_maskz_mov_ps(seenLanes<kE>(v, n_seen), powerOf2(_mm512_sub_ps(score, now)));
+            _mm512_maskz_mov_ps(lanesOf<kE>(v, n), powerOf2(_mm512_sub_ps(score, now)));
         sum = _mm512_add_ps(sum, weight);
         return weight;
     };
@@ -290,11 +289,10 @@ __m512bh valuePairs(const uint8_t* first, const uint8_t* second, size_t i, size_
     return reinterpret_cast<const __m512bh&>(pairs);
 }
 
-/// Where the weights of two keys stand: those of row r at [r * row_stride].
+/// Where the weights of two keys stand: those of row r at [r * kPerVector].
 template <size_t kR>
 struct WeightPairs {
     static constexpr size_t kPerVector = kR == 4 ? 2 : 1;
-    static constexpr size_t kRowStride = kPerVector;
 
     const uint32_t* at;
 
@@ -334,7 +332,7 @@ void addValues(WeightPairs<kR> weights,
 #pragma GCC unroll 8
                 for (size_t r = 0; r < kRows; ++r) {
                     const __m512i weight =
-                        _mm512_set1_epi32(static_cast<int>(at[r * WeightPairs<kR>::kRowStride]));
+                        _mm512_set1_epi32(static_cast<int>(at[r * WeightPairs<kR>::kPerVector]));
                     acc[r][v] = _mm512_dpbf16_ps(acc[r][v], value,
                                                  reinterpret_cast<const __m512bh&>(weight));
                 }
@@ -372,7 +370,7 @@ void addAllValues(const StepScratch& s,
                   float* out) {
     const auto add = [&](size_t begin, auto rows) {
         constexpr size_t kRows = decltype(rows)::kValue;
-        addValues<kType, kR, kRows>({s.weights + begin * WeightPairs<kR>::kRowStride}, values,
+        addValues<kType, kR, kRows>({s.weights + begin * WeightPairs<kR>::kPerVector}, values,
                                     next_keys, n, head_dim, s.shrink + begin * (16 / kR),
                                     out + begin * head_dim);
     };
@@ -412,18 +410,8 @@ void endToken(const Attend& args, const AttendItem& item, size_t t, const TokenS
         for (size_t e = 0; e < kE; ++e) {
             sum += s.sum[r * kE + e];
         }
-        const size_t token = item.t_begin + t;
-        const size_t head = item.kv_head * group + r;
-        float* out = args.out + token * args.out_stride + head * args.head_dim;
-        float factor = 1.0F / sum;
-        if (args.n_splits > 1) {
-            out = args.partials + ((item.split * args.n_tokens + token) * args.n_heads + head) *
-                                      (args.head_dim + kPartialFacts);
-            out[args.head_dim] = s.largest[r * kE] / kLog2E;
-            out[args.head_dim + 1] = sum;
-            factor = 1.0F;
-        }
-        scaleOut(s.out + r * args.head_dim, args.head_dim, factor, out);
+        const OutputRow out = outputRow(args, item, t * group + r, s.largest[r * kE] / kLog2E, sum);
+        scaleOut(s.out + r * args.head_dim, args.head_dim, out.factor, out.at);
     }
 }
 
@@ -439,17 +427,14 @@ void attendFew(const Attend& args, const AttendItem& item) {
     const KeyRange range = keyRange(args, item.split);
     KeyWalk walk(args, item.t_begin, item.n_tokens, item.kv_head, range.begin, range.end);
     KeyWalk ahead = walk;
-    const auto rowOf = [&](const void* const* pages, const KeyWalk& at) {
-        return static_cast<const uint8_t*>(pages[at.key / kPageTokens]) +
-               (item.kv_head * kPageTokens + at.key % kPageTokens) * vector_bytes;
-    };
     bool has_next = ahead.next();
     while (walk.next()) {
         has_next = has_next && ahead.next();
-        const uint8_t* values = rowOf(args.v_pages, walk);
-        const uint8_t* next_keys = rowOf(args.k_pages, has_next ? ahead : walk);
-        const KeyLines keys =
-            keyLines<kType>(rowOf(args.k_pages, walk), walk.n_keys, args.head_dim, s.keys);
+        const uint8_t* values = stepRows(args.v_pages, item, walk, vector_bytes);
+        const uint8_t* next_keys =
+            stepRows(args.k_pages, item, has_next ? ahead : walk, vector_bytes);
+        const Lines keys = keyLines<kType>(stepRows(args.k_pages, item, walk, vector_bytes),
+                                           walk.n_keys, args.head_dim, s.keys);
         for (size_t run = 0; run < walk.n_runs; ++run) {
             for (size_t t = walk.runs[run].begin; t < walk.runs[run].end; ++t) {
                 const TokenScratch token = tokenScratch(scratch, t, args.head_dim);
@@ -457,7 +442,7 @@ void attendFew(const Attend& args, const AttendItem& item) {
                 const size_t n_seen = n_before < walk.n_keys ? n_before : walk.n_keys;
                 scoreKeys<kR>(token.q, keys, {values, vector_bytes}, n_seen, args.head_dim,
                               s.scores);
-                softmax<kR>(token, s, n_seen, n_seen);
+                softmax<kR>(token, s, n_seen);
                 addAllValues<kType, kR>(s, values, next_keys, n_seen, args.head_dim, group,
                                         token.out);
             }
