@@ -1,341 +1,52 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention in tiles of bf16: queries, keys, weights of the softmax and values are rounded to bf16,
-// sums and the softmax are f32. The walk over the keys is that of tile_attention.h. Few tokens go
-// the same way as many, so that a token's bits do not depend on the batch it came in. The exact way
-// is AVX-512's.
-//
-// All is transposed, so that 16 rows (token, head of the group) stand in the lanes and the softmax
-// needs no sums across them:
-//
-//     S [64 keys, 16 rows] = K [64, D] Q^T;    O [D, 16 rows] = O * 2^(old max - max) + V^T P
-//
-// Q^T and P are tiles with elements or keys in pairs; V^T is row-major, [D / 16][2 of 32 keys]. S
-// is in powers of 2: the factor log2(e) stands in Q.
+// Attention in tiles of bf16: attention_columns.h with the products of AMX. The exact way is
+// AVX-512's.
 
 #include "kernels/amx/amx_kernels.h"
 #include "kernels/amx/tiles.h"
-#include "kernels/avx512/attention_tile.h"
+#include "kernels/avx512/attention_columns.h"
 #include "kernels/avx512/avx512_kernels.h"
-#include "kernels/avx512/bf16.h"
-#include "kernels/avx512/exp.h"
 
 namespace belvedere::kernels::amx {
 namespace {
 
-using avx512::firstLanes;
-using avx512::pairsOf;
-using avx512::powerOf2;
-using avx512::toBFloats;
+static_assert(avx512::columns::kTileBytes == kTileBytes);
 
-constexpr size_t kLanes = 16;
-constexpr size_t kHalves = kKeys / kTileCols;
+/// Four tiles of lines at a time.
+class TileProducts {
+  public:
+    void multiply(const uint8_t* lines,
+                  const uint8_t* columns,
+                  size_t n_steps,
+                  float* sums,
+                  size_t n,
+                  bool add) {
+        const size_t line_tiles = n_steps * kTileBytes;
+        for (size_t first = 0; first < n; first += 4) {
+            const size_t n_tiles = n - first < 4 ? n - first : 4;
+            float* to = sums + first * 256;
+            if (add) {
+                tiles_.load(to, n_tiles);
+            } else {
+                tiles_.zero();
+            }
+            for (size_t step = 0; step < n_steps; ++step) {
+                tiles_.multiply(lines + first * line_tiles + step * kTileBytes, line_tiles,
+                                columns + step * kTileBytes, n_tiles);
+            }
+            tiles_.store(to, n_tiles);
+        }
+    }
 
-size_t roundUp(size_t n, size_t unit) {
-    return (n + unit - 1) / unit * unit;
-}
-
-/// The parts of a worker's scratch. M: rows, in whole tiles; D: head_dim in whole tiles of 16 or
-/// (elements of a sum) of 32.
-struct TileScratch {
-    float* out;        ///< [M / 16][D, 16]
-    float* largest;    ///< [M]
-    float* sum;        ///< [M]
-    int32_t* n_seen;   ///< [M], keys of the step
-    float* scores;     ///< [64, 16]
-    uint8_t* q;        ///< [M / 16][D / 32] tiles
-    uint16_t* keys;    ///< [64, D] bf16
-    uint8_t* values;   ///< [D / 16][2] tiles
-    uint8_t* weights;  ///< [2] tiles
+  private:
+    ColumnTiles tiles_;
 };
-
-struct Division {
-    TileScratch parts;
-    size_t n_floats;
-};
-
-/// Without a scratch only the size counts.
-Division divideTiles(float* scratch, size_t group, size_t head_dim) {
-    const size_t n_rows = roundUp(kWalkTokens * group, kLanes);
-    const size_t sum_dim = roundUp(head_dim, kTileCols);
-    size_t n_floats = 0;
-    const auto take = [&](size_t n) {
-        float* part = scratch == nullptr ? nullptr : scratch + n_floats;
-        n_floats += roundUp(n, 16);
-        return part;
-    };
-    TileScratch s{};
-    s.out = take(n_rows * paddedDim(head_dim));
-    s.largest = take(n_rows);
-    s.sum = take(n_rows);
-    s.n_seen = reinterpret_cast<int32_t*>(take(n_rows));
-    s.scores = take(kKeys * kLanes);
-    s.q = reinterpret_cast<uint8_t*>(take(n_rows * sum_dim / 2));
-    s.keys = reinterpret_cast<uint16_t*>(take(kKeys * sum_dim / 2));
-    s.values = reinterpret_cast<uint8_t*>(take(kKeys * paddedDim(head_dim) / 2));
-    s.weights = reinterpret_cast<uint8_t*>(take(kHalves * kTileBytes / sizeof(float)));
-    return {s, n_floats};
-}
-
-/// Lanes [i, i + 16) of n.
-__mmask16 lanesAt(size_t n, size_t i) {
-    return firstLanes(n > i ? n - i : 0);
-}
-
-void beginRows(const Attend& args, const AttendItem& item, const TileScratch& s) {
-    const size_t group = args.n_heads / args.n_kv_heads;
-    const size_t n_rows = item.n_tokens * group;
-    const size_t sum_dim = roundUp(args.head_dim, kTileCols);
-    const __m512 scale = _mm512_set1_ps(args.scale * avx512::kLog2E);
-    for (size_t first = 0; first < n_rows; first += kLanes) {
-        for (size_t i = 0; i < sum_dim; i += kTileCols) {
-            __m512 rows[kLanes];
-            for (size_t l = 0; l < kLanes; ++l) {
-                const size_t m = first + l < n_rows ? first + l : n_rows - 1;
-                const float* q = queryRow(args, item, m) + i;
-                const __mmask16 high = lanesAt(args.head_dim, i + 16);
-                const __m512 a = _mm512_maskz_loadu_ps(lanesAt(args.head_dim, i), q);
-                const __m512 b = _mm512_maskz_loadu_ps(high, high == 0 ? q : q + 16);
-                rows[l] = _mm512_castsi512_ps(
-                    toBFloats(_mm512_mul_ps(a, scale), _mm512_mul_ps(b, scale)));
-            }
-            uint8_t* tile = s.q + (first * sum_dim + i * kLanes) * sizeof(uint16_t);
-            avx512::transpose16(rows, reinterpret_cast<float*>(tile), 16);
-        }
-    }
-    const size_t n_padded = roundUp(n_rows, kLanes);
-    for (size_t i = 0; i < n_padded * paddedDim(args.head_dim); i += 16) {
-        _mm512_store_ps(s.out + i, _mm512_setzero_ps());
-    }
-    for (size_t m = 0; m < n_padded; m += 16) {
-        _mm512_store_ps(s.largest + m, _mm512_set1_ps(-__builtin_inff()));
-        _mm512_store_ps(s.sum + m, _mm512_setzero_ps());
-    }
-}
-
-/// Keys of one step: where they stand, or as bf16 in the scratch.
-struct KeyLines {
-    const void* at;
-    size_t line_bytes;
-};
-
-/// n keys. Lines behind them hold anything.
-template <CacheType kType>
-KeyLines loadKeys(const uint8_t* from, size_t n, size_t head_dim, uint16_t* to) {
-    const size_t vector_bytes = cacheRowBytes(kType, head_dim);
-    const size_t sum_dim = roundUp(head_dim, kTileCols);
-    if (kType == CacheType::BF16 && n == kKeys && sum_dim == head_dim) {
-        return {from, vector_bytes};
-    }
-    for (size_t key = 0; key < n; ++key) {
-        const uint8_t* row = from + key * vector_bytes;
-        for (size_t i = 0; i < sum_dim; i += kTileCols) {
-            const __mmask16 high = lanesAt(head_dim, i + 16);
-            const __m512 a = avx512::loadCache<kType>(row, i, head_dim, lanesAt(head_dim, i));
-            const __m512 b = avx512::loadCache<kType>(row, high == 0 ? i : i + 16, head_dim, high);
-            _mm512_storeu_si512(to + key * sum_dim + i, toBFloats(a, b));
-        }
-    }
-    return {to, sum_dim * sizeof(uint16_t)};
-}
-
-/// n values, 0 behind them.
-template <CacheType kType>
-void loadValues(const uint8_t* from, size_t n, size_t head_dim, uint8_t* to) {
-    const size_t vector_bytes = cacheRowBytes(kType, head_dim);
-    for (size_t i = 0; i < head_dim; i += 16) {
-        const __mmask16 mask = lanesAt(head_dim, i);
-        for (size_t half = 0; half < kHalves; ++half) {
-            const auto value = [&](size_t key) {
-                return key < n
-                           ? avx512::loadCache<kType>(from + key * vector_bytes, i, head_dim, mask)
-                           : _mm512_setzero_ps();
-            };
-            __m512 rows[16];
-            for (size_t p = 0; p < kTileCols / 2; ++p) {
-                const size_t key = half * kTileCols + 2 * p;
-                rows[p] = _mm512_castsi512_ps(pairsOf(value(key), value(key + 1)));
-            }
-            uint8_t* tile = to + (i / 16 * kHalves + half) * kTileBytes;
-            avx512::transpose16(rows, reinterpret_cast<float*>(tile), 16);
-        }
-    }
-}
-
-/// How many keys of the step each row attends to.
-void countSeen(const Attend& args, const AttendItem& item, const KeyWalk& walk, int32_t* n_seen) {
-    const size_t group = args.n_heads / args.n_kv_heads;
-    const size_t n_padded = roundUp(item.n_tokens * group, kLanes);
-    for (size_t m = 0; m < n_padded; m += 16) {
-        _mm512_store_si512(n_seen + m, _mm512_setzero_si512());
-    }
-    for (size_t run = 0; run < walk.n_runs; ++run) {
-        for (size_t t = walk.runs[run].begin; t < walk.runs[run].end; ++t) {
-            const size_t n = walk.seenBy(t) - walk.key;
-            for (size_t m = t * group; m < (t + 1) * group; ++m) {
-                n_seen[m] = static_cast<int32_t>(n < walk.n_keys ? n : walk.n_keys);
-            }
-        }
-    }
-}
-
-/// scores = K Q^T for one tile of rows.
-void scoreKeys(
-    const KeyLines& keys, const uint8_t* q, size_t sum_dim, float* scores, ColumnTiles& tiles) {
-    tiles.zero();
-    for (size_t i = 0; i < sum_dim; i += kTileCols) {
-        tiles.multiply(static_cast<const uint8_t*>(keys.at) + i * sizeof(uint16_t), keys.line_bytes,
-                       16 * keys.line_bytes, q + i * kLanes * sizeof(uint16_t), 4);
-    }
-    tiles.store(scores, 4);
-}
-
-/// Scores into weights; the largest score and the sum of each row follow. Returns by what the
-/// output so far shrinks.
-template <bool kAllSeen>
-__m512 softmax(const TileScratch& s, size_t first_row, __m512i n_seen) {
-    const __m512 lowest = _mm512_set1_ps(-__builtin_inff());
-    const auto isSeen = [&](size_t key) {
-        return _mm512_cmplt_epi32_mask(_mm512_set1_epi32(static_cast<int>(key)), n_seen);
-    };
-    const __m512 before = _mm512_load_ps(s.largest + first_row);
-    __m512 largest[4] = {before, lowest, lowest, lowest};
-    for (size_t key = 0; key < kKeys; key += 4) {
-#pragma GCC unroll 4
-        for (size_t j = 0; j < 4; ++j) {
-            __m512 score = _mm512_load_ps(s.scores + (key + j) * kLanes);
-            if constexpr (!kAllSeen) {
-                score = _mm512_mask_mov_ps(lowest, isSeen(key + j), score);
-            }
-            largest[j] = _mm512_max_ps(largest[j], score);
-        }
-    }
-    const __m512 now =
-        _mm512_max_ps(_mm512_max_ps(largest[0], largest[1]), _mm512_max_ps(largest[2], largest[3]));
-    __m512 sums[2] = {_mm512_setzero_ps(), _mm512_setzero_ps()};
-    for (size_t key = 0; key < kKeys; key += 2) {
-        __m512 weights[2];
-#pragma GCC unroll 2
-        for (size_t j = 0; j < 2; ++j) {
-            const __m512 score = _mm512_load_ps(s.scores + (key + j) * kLanes);
-            weights[j] = powerOf2(_mm512_sub_ps(score, now));
-            if constexpr (!kAllSeen) {
-                weights[j] = _mm512_maskz_mov_ps(isSeen(key + j), weights[j]);
-            }
-            sums[j] = _mm512_add_ps(sums[j], weights[j]);
-        }
-        storePair(s.weights + key / kTileCols * kTileBytes, key % kTileCols / 2, weights[0],
-                  weights[1]);
-    }
-    // Where nothing was seen yet, before - now is no number.
-    const __mmask16 changed = _mm512_cmp_ps_mask(before, now, _CMP_NEQ_UQ);
-    const __m512 shrink =
-        _mm512_mask_mov_ps(_mm512_set1_ps(1.0F), changed, powerOf2(_mm512_sub_ps(before, now)));
-    const __m512 sum = _mm512_load_ps(s.sum + first_row);
-    _mm512_store_ps(s.sum + first_row,
-                    _mm512_fmadd_ps(sum, shrink, _mm512_add_ps(sums[0], sums[1])));
-    _mm512_store_ps(s.largest + first_row, now);
-    return shrink;
-}
-
-/// out = out * shrink + V^T P for one tile of rows.
-void addValues(const TileScratch& s, float* out, size_t dim, __m512 shrink, ColumnTiles& tiles) {
-    if (_mm512_cmp_ps_mask(shrink, _mm512_set1_ps(1.0F), _CMP_NEQ_UQ) != 0) {
-        for (size_t i = 0; i < dim; ++i) {
-            _mm512_store_ps(out + i * kLanes,
-                            _mm512_mul_ps(_mm512_load_ps(out + i * kLanes), shrink));
-        }
-    }
-    for (size_t i = 0; i < dim; i += 64) {
-        const size_t n = dim - i < 64 ? (dim - i) / 16 : 4;
-        tiles.load(out + i * kLanes, n);
-        for (size_t half = 0; half < kHalves; ++half) {
-            tiles.multiply(s.values + (i / 16 * kHalves + half) * kTileBytes, 64,
-                           kHalves * kTileBytes, s.weights + half * kTileBytes, n);
-        }
-        tiles.store(out + i * kLanes, n);
-    }
-}
-
-/// The keys of one step with all rows of the item.
-void attendStep(const Attend& args,
-                const AttendItem& item,
-                const TileScratch& s,
-                const KeyWalk& walk,
-                const KeyLines& keys,
-                ColumnTiles& tiles) {
-    const size_t n_rows = item.n_tokens * (args.n_heads / args.n_kv_heads);
-    const size_t dim = paddedDim(args.head_dim);
-    const size_t sum_dim = roundUp(args.head_dim, kTileCols);
-    countSeen(args, item, walk, s.n_seen);
-    for (size_t first = 0; first < n_rows; first += kLanes) {
-        const __m512i n_seen = _mm512_load_si512(s.n_seen + first);
-        if (_mm512_test_epi32_mask(n_seen, n_seen) == 0) {
-            continue;
-        }
-        scoreKeys(keys, s.q + first * sum_dim * sizeof(uint16_t), sum_dim, s.scores, tiles);
-        const bool all_seen =
-            _mm512_cmplt_epi32_mask(n_seen, _mm512_set1_epi32(static_cast<int>(kKeys))) == 0;
-        const __m512 shrink =
-            all_seen ? softmax<true>(s, first, n_seen) : softmax<false>(s, first, n_seen);
-        addValues(s, s.out + first * dim, dim, shrink, tiles);
-    }
-}
-
-/// Rows to where they belong: divided by the sum of the weights, or as partials.
-void endRows(const Attend& args, const AttendItem& item, const TileScratch& s) {
-    const size_t group = args.n_heads / args.n_kv_heads;
-    const size_t n_rows = item.n_tokens * group;
-    const size_t dim = paddedDim(args.head_dim);
-    for (size_t first = 0; first < n_rows; first += kLanes) {
-        const size_t n_lanes = n_rows - first < kLanes ? n_rows - first : kLanes;
-        float* to[kLanes];
-        alignas(64) float factors[kLanes] = {};
-        for (size_t l = 0; l < n_lanes; ++l) {
-            const size_t m = first + l;
-            const OutputRow out = outputRow(args, item, m, s.largest[m] / avx512::kLog2E, s.sum[m]);
-            to[l] = out.at;
-            factors[l] = out.factor;
-        }
-        const __m512 factor = _mm512_load_ps(factors);
-        for (size_t i = 0; i < args.head_dim; i += 16) {
-            __m512 columns[16];
-            for (size_t j = 0; j < 16; ++j) {
-                columns[j] =
-                    _mm512_mul_ps(_mm512_load_ps(s.out + (first * dim) + (i + j) * kLanes), factor);
-            }
-            alignas(64) float rows[kLanes][16];
-            avx512::transpose16(columns, rows[0], 16);
-            for (size_t l = 0; l < n_lanes; ++l) {
-                _mm512_mask_storeu_ps(to[l] + i, lanesAt(args.head_dim, i),
-                                      _mm512_load_ps(rows[l]));
-            }
-        }
-    }
-}
-
-template <CacheType kType>
-void attendItem(const Attend& args, const AttendItem& item, ColumnTiles& tiles) {
-    const size_t group = args.n_heads / args.n_kv_heads;
-    const TileScratch s = divideTiles(aligned(args.scratch), group, args.head_dim).parts;
-    beginRows(args, item, s);
-    const KeyRange range = keyRange(args, item.split);
-    const size_t row_bytes = cacheRowBytes(kType, args.head_dim);
-    KeyWalk walk(args, item.t_begin, item.n_tokens, item.kv_head, range.begin, range.end);
-    while (walk.next()) {
-        const KeyLines keys = loadKeys<kType>(stepRows(args.k_pages, item, walk, row_bytes),
-                                              walk.n_keys, args.head_dim, s.keys);
-        loadValues<kType>(stepRows(args.v_pages, item, walk, row_bytes), walk.n_keys, args.head_dim,
-                          s.values);
-        attendStep(args, item, s, walk, keys, tiles);
-    }
-    endRows(args, item, s);
-}
 
 }  // namespace
 
 size_t attendScratchFloats(size_t n_heads, size_t n_kv_heads, size_t head_dim) noexcept {
     const size_t exact = avx512::attendScratchFloats(n_heads, n_kv_heads, head_dim);
-    const size_t tiled = divideTiles(nullptr, n_heads / n_kv_heads, head_dim).n_floats + 16;
+    const size_t tiled = avx512::columns::scratchFloats(n_heads, n_kv_heads, head_dim);
     return exact > tiled ? exact : tiled;
 }
 
@@ -343,10 +54,8 @@ void attend(const Attend& args) noexcept {
     if (args.exact) {
         return avx512::attend(args);
     }
-    ColumnTiles tiles;
-    forEachItem(args, [&](const AttendItem& item, auto type) {
-        attendItem<decltype(type)::kType>(args, item, tiles);
-    });
+    TileProducts products;
+    avx512::columns::attend(args, products);
 }
 
 }  // namespace belvedere::kernels::amx

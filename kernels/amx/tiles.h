@@ -148,24 +148,22 @@ class ColumnTiles : public ConfiguredTiles {
         }
     }
 
-    /// Lines stand line_bytes apart, tiles of lines step_bytes.
-    void multiply(
-        const void* lines, size_t line_bytes, size_t step_bytes, const uint8_t* columns, size_t n) {
-        const auto* line = static_cast<const uint8_t*>(lines);
+    /// Tiles of lines stand step_bytes apart.
+    void multiply(const uint8_t* lines, size_t step_bytes, const uint8_t* columns, size_t n) {
         finishStores(lines);
         _tile_loadd(4, columns, 64);
-        _tile_loadd(5, line, line_bytes);
+        _tile_loadd(5, lines, 64);
         _tile_dpbf16ps(0, 5, 4);
         if (n > 1) {
-            _tile_loadd(6, line + step_bytes, line_bytes);
+            _tile_loadd(6, lines + step_bytes, 64);
             _tile_dpbf16ps(1, 6, 4);
         }
         if (n > 2) {
-            _tile_loadd(7, line + 2 * step_bytes, line_bytes);
+            _tile_loadd(7, lines + 2 * step_bytes, 64);
             _tile_dpbf16ps(2, 7, 4);
         }
         if (n > 3) {
-            _tile_loadd(5, line + 3 * step_bytes, line_bytes);
+            _tile_loadd(5, lines + 3 * step_bytes, 64);
             _tile_dpbf16ps(3, 5, 4);
         }
     }

@@ -75,12 +75,10 @@ class ColumnTiles {
 
     void load(const float* sums, size_t n) { __builtin_memcpy(sums_, sums, n * sizeof(sums_[0])); }
 
-    void multiply(
-        const void* lines, size_t line_bytes, size_t step_bytes, const uint8_t* columns, size_t n) {
+    void multiply(const uint8_t* lines, size_t step_bytes, const uint8_t* columns, size_t n) {
         for (size_t i = 0; i < n; ++i) {
             for (size_t l = 0; l < 16; ++l) {
-                const uint8_t* line =
-                    static_cast<const uint8_t*>(lines) + i * step_bytes + l * line_bytes;
+                const uint8_t* line = lines + i * step_bytes + l * 64;
                 for (size_t c = 0; c < 16; ++c) {
                     for (size_t k = 0; k < kTileCols; ++k) {
                         sums_[i][l][c] +=

@@ -55,6 +55,9 @@ void toCache(CacheType type, const float* src, void* dst, size_t n) noexcept;
 size_t attendTokenTile(size_t n_tokens) noexcept;
 size_t attendScratchFloats(size_t n_heads, size_t n_kv_heads, size_t head_dim) noexcept;
 void attend(const Attend& args) noexcept;
+/// The fast way in bf16. Needs BF16 too.
+void attendManyTokens(const Attend& args) noexcept;
+size_t attendManyScratchFloats(size_t n_heads, size_t n_kv_heads, size_t head_dim) noexcept;
 /// Few tokens in bf16 where that is faster (attention_few.cpp says where). Need BF16 too.
 void attendFewTokens(const Attend& args) noexcept;
 size_t attendFewScratchFloats(size_t n_heads, size_t n_kv_heads, size_t head_dim) noexcept;

@@ -363,8 +363,8 @@ void runAll(const KernelTable& k, size_t n_threads) {
         }
     }
     benchMatrix(k, pool, "head 49152x576", WeightType::Q8_0, kVocab, kDim, 1, 1);
-    benchAttention(k, pool, 1, 512, false);
-    benchAttention(k, pool, 1, 4096, false);
+    benchAttention(generationTable(k), pool, 1, 512, false);
+    benchAttention(generationTable(k), pool, 1, 4096, false);
     benchAttention(k, pool, kPrompt, 0, false);
     benchAttention(k, pool, kPrompt, 4096, false);
     benchAttention(k, pool, kPrompt, 0, true);

@@ -14,6 +14,7 @@ import json
 import os
 import statistics
 import subprocess
+import sys
 import time
 
 
@@ -42,6 +43,8 @@ class Peer:
 
     def decode(self, ids):
         for begin in range(0, len(ids), 2048):
+            if len(ids) > 2048:
+                print(f"llama.cpp: {begin} of {len(ids)} tokens", file=sys.stderr, flush=True)
             part = ids[begin : begin + 2048]
             tokens = (self.api.llama_token * len(part))(*part)  # the batch only points to it
             if self.api.llama_decode(self.context, self.api.llama_batch_get_one(tokens, len(part))) != 0:

@@ -157,10 +157,7 @@ class Attention : public ::testing::TestWithParam<std::tuple<Isa, PassTable>> {
     [[nodiscard]] static const KernelTable& scalar() { return *tableFor(Isa::Scalar); }
 
     /// Whether the fast way may round queries, keys and values to bf16.
-    [[nodiscard]] static bool mayRound() {
-        const auto [isa, pass] = GetParam();
-        return isa == Isa::Amx || (isa == Isa::Avx512 && pass == PassTable::Generation);
-    }
+    [[nodiscard]] static bool mayRound() { return std::get<Isa>(GetParam()) >= Isa::Avx512; }
 
   private:
     const KernelTable* table_ = nullptr;
