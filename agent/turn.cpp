@@ -234,6 +234,7 @@ Turn::State Turn::buildChat() {
 Turn::State Turn::stream() {
     TurnStream reply(
         parser_options_, [this](EventPayload payload) { post(std::move(payload)); },
+        [this](std::string text) { notice(std::move(text)); },
         [this](const std::string& text) {
             services_.store.saveDraft(input_.request.session_id, input_.id, text);
         });

@@ -12,13 +12,21 @@ constexpr std::chrono::milliseconds kDraftInterval{200};
 
 }  // namespace
 
-TurnStream::TurnStream(const ParserOptions& options, Post post, SaveDraft save_draft)
+TurnStream::TurnStream(const ParserOptions& options,
+                       Post post,
+                       NoticePost notice,
+                       SaveDraft save_draft)
     : parser_(makeToolCallParser(options)),
       post_(std::move(post)),
+      notice_(std::move(notice)),
       save_draft_(std::move(save_draft)) {}
 
 void TurnStream::onPrefill(size_t n_done, size_t n_total) {
     post_(PrefillProgress{n_done, n_total});
+}
+
+void TurnStream::onNotice(const std::string& text) {
+    notice_(text);
 }
 
 void TurnStream::onText(std::string_view text) {

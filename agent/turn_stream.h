@@ -27,9 +27,12 @@ class TurnStream : public ModelSink {
     using Post = std::function<void(EventPayload)>;
     using SaveDraft = std::function<void(const std::string& text)>;
 
-    TurnStream(const ParserOptions& options, Post post, SaveDraft save_draft);
+    using NoticePost = std::function<void(std::string text)>;
+
+    TurnStream(const ParserOptions& options, Post post, NoticePost notice, SaveDraft save_draft);
 
     void onPrefill(size_t n_done, size_t n_total) override;
+    void onNotice(const std::string& text) override;
     void onText(std::string_view text) override;
 
     void finish(StreamEnd end);
@@ -45,6 +48,7 @@ class TurnStream : public ModelSink {
 
     std::unique_ptr<ToolCallParser> parser_;
     Post post_;
+    NoticePost notice_;
     SaveDraft save_draft_;
     std::string text_;
     std::string reasoning_;

@@ -293,6 +293,10 @@ void EngineImpl::receive(const GenerationPointer& job,
             sink.onPrefill(prefill->n_done, prefill->n_total);
             continue;
         }
+        if (const auto* notice = std::get_if<NoticeMessage>(&message->what)) {
+            sink.onNotice(notice->text);
+            continue;
+        }
         const auto& text = std::get<TextMessage>(message->what);
         for (const std::vector<BlockShare>& blocks : text.blocks) {
             sink.onBlocks(blocks);

@@ -218,6 +218,10 @@ class GenerationSink {
 
     virtual void onPrefill(size_t n_done, size_t n_total) = 0;
 
+    /// Something that went otherwise than asked and was made good: a part of a snapshot that was
+    /// damaged and computed anew.
+    virtual void onNotice(const std::string& /*text*/) {}
+
     /// The blocks that one token attended to, ascending. With MSA, before onText() once for each
     /// of its tokens, in their order.
     virtual void onBlocks(std::span<const BlockShare> /*blocks*/) {}

@@ -92,7 +92,9 @@ void Generation::begin() {
     // Nothing was said yet: what a damaged snapshot held is computed like any prompt.
     while (!result.has_value() && result.error().code == ErrorCode::Corrupt &&
            context_.cache.forgetDamaged()) {
-        BV_LOG(LogLevel::Warn, "inference", "{}: computed anew", result.error().message);
+        const std::string& damage = result.error().message;
+        BV_LOG(LogLevel::Warn, "inference", "{}: computed anew", damage);
+        send(NoticeMessage{fmt::format("{}. What it held is computed anew.", damage)});
         leave();
         result = prefill();
     }
@@ -310,7 +312,7 @@ void Generation::deliver(bool always) {
     undelivered_blocks_.clear();
 }
 
-void Generation::send(std::variant<PrefillMessage, TextMessage> what) {
+void Generation::send(std::variant<PrefillMessage, TextMessage, NoticeMessage> what) {
     job_.channel.send({part_index_, std::move(what)}, part_.stop);
 }
 

@@ -46,9 +46,13 @@ struct TextMessage {
     std::vector<std::vector<BlockShare>> blocks;  ///< of each id; empty in a dense model
 };
 
+struct NoticeMessage {
+    std::string text;
+};
+
 struct GenerationMessage {
     size_t part = 0;
-    std::variant<PrefillMessage, TextMessage> what;
+    std::variant<PrefillMessage, TextMessage, NoticeMessage> what;
 };
 
 /// Requests on their way together. The caller waits on the channel; the engine thread writes the
@@ -120,7 +124,7 @@ class Generation {
     void accept(TokenId id, size_t row);
     void finish(FinishReason reason);
     void deliver(bool always);
-    void send(std::variant<PrefillMessage, TextMessage> what);
+    void send(std::variant<PrefillMessage, TextMessage, NoticeMessage> what);
 
     GenerationContext context_;
     GenerationJob& job_;

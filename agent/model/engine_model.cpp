@@ -183,6 +183,8 @@ class ForwardingSink : public inference::GenerationSink {
 
     void onPrefill(size_t n_done, size_t n_total) override { sink_.onPrefill(n_done, n_total); }
 
+    void onNotice(const std::string& text) override { sink_.onNotice(text); }
+
     void onText(std::string_view text, std::span<const inference::TokenId> /*ids*/) override {
         sink_.onText(text);
     }

@@ -79,6 +79,8 @@ class ModelSink {
   public:
     virtual ~ModelSink() = default;
     virtual void onPrefill(size_t n_done, size_t n_total) = 0;
+    /// What the user should see and that is no error.
+    virtual void onNotice(const std::string& text) = 0;
     virtual void onText(std::string_view text) = 0;  ///< whole UTF-8 characters, markers included
 };
 

@@ -223,6 +223,8 @@ TEST_F(EngineModelTest, MeasuresWhatItWillSend) {
     struct Sink : agent::ModelSink {
         void onPrefill(size_t, size_t n_total) override { n_prompt = n_total; }
 
+        void onNotice(const std::string&) override {}
+
         void onText(std::string_view) override {}
 
         size_t n_prompt = 0;

@@ -89,6 +89,8 @@ void readLine(const std::string& word, const std::string& rest, TurnScript& scri
         script.turns.back().cancel_on = rest;
     } else if (word == "reply") {
         script.turns.back().replies.emplace_back().waits = rest == "waits";
+    } else if (word == "notice") {
+        script.turns.back().replies.back().notice = Json::parse(rest).get<std::string>();
     } else if (word == "end") {
         readEnd(rest, script.turns.back().replies.back());
     } else {

@@ -15,6 +15,7 @@
 //     answer allow | session | deny     of the next permission question, in order
 //     cancel text | call | question     when the first event of that kind has come
 //     reply [waits]              a reply of the model; its chunks follow, one JSON string a line
+//     notice "text"              of that reply, before its chunks
 //     end max-tokens | context-full | error "message"    of that reply
 //     expect                     the events follow, one a line, to the end of the file
 //

@@ -29,6 +29,8 @@ class Collector : public GenerationSink {
         }
     }
 
+    void onNotice(const std::string& notice) override { notices.push_back(notice); }
+
     void onText(std::string_view piece, std::span<const TokenId> tokens) override {
         text += piece;
         pieces.emplace_back(piece);
@@ -45,6 +47,7 @@ class Collector : public GenerationSink {
     std::vector<std::string> pieces;
     std::vector<TokenId> ids;
     std::vector<std::pair<size_t, size_t>> prefill;
+    std::vector<std::string> notices;
 };
 
 inline std::vector<TokenId> prompt(size_t n, int start = 65) {

@@ -90,6 +90,9 @@ Result<agent::ModelReply> FakeLanguageModel::generate(const agent::ModelRequest&
         std::unique_lock lock(mutex_);
         changed_.wait_for(lock, stop, time, [] { return false; });
     };
+    if (!script.notice.empty()) {
+        sink.onNotice(script.notice);
+    }
     for (const std::string& chunk : script.chunks) {
         if (script.chunk_pause.count() > 0) {
             pause(script.chunk_pause);

@@ -23,6 +23,7 @@ struct FakeReply {
     std::optional<Error> error;                ///< instead of an end
     bool waits = false;                        ///< after its chunks, until stopped or release()
     std::chrono::milliseconds chunk_pause{0};  ///< before each chunk, cut short by a stop
+    std::string notice;                        ///< before the first chunk
 };
 
 class FakeLanguageModel : public agent::LanguageModel {
