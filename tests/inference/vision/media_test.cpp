@@ -309,6 +309,23 @@ TEST_F(ImageEngine, TheSameImageIsEncodedOnce) {
     EXPECT_EQ(use.bytes, 2U * 4 * 96 * sizeof(float));
 }
 
+TEST_F(ImageEngine, ASnapshotHoldsImagesByWhatTheyShow) {
+    const TempDir dir;
+    const std::string path = (dir.path() / "images.snapshot").string();
+    std::vector<TokenId> expected;
+    run(still(250), &expected);
+    const auto saved = engine_->saveSnapshot(engine_->sequences().front().sequence, path, {});
+    ASSERT_TRUE(saved.has_value()) << saved.error().message;
+    SetUp();  // as another process would begin
+    ASSERT_TRUE(engine_->openSnapshot(path, {}).has_value());
+    std::vector<TokenId> answer;
+    const GenerationStats same = run(still(250), &answer);
+    EXPECT_EQ(same.n_cached, 33U);
+    EXPECT_EQ(same.n_encoded, 0U) << "the tower is not needed";
+    EXPECT_EQ(answer, expected);
+    EXPECT_EQ(run(still(10)).n_cached, 20U) << "the text before the image";
+}
+
 TEST_F(ImageEngine, RefusesSpansThatDoNotFit) {
     GenerateRequest request;
     request.sequence = engine_->openSequence();
