@@ -178,6 +178,9 @@ void readEngine(ObjectReader& root, Config& config) {
     uint64_t budget_mb = config.engine.cache_budget_bytes >> 20;
     engine.integer("cache_budget_mb", budget_mb, 16, uint64_t{1} << 24);
     config.engine.cache_budget_bytes = budget_mb << 20;
+    uint64_t expert_budget_mb = 0;
+    engine.integer("expert_budget_mb", expert_budget_mb, 0, uint64_t{1} << 24);
+    config.engine.expert_budget_bytes = expert_budget_mb << 20;
     readCacheType(engine, "cache_type", config.engine.cache_type);
     readCacheType(engine, "index_cache_type", config.engine.index_cache_type);
     engine.flag("speculative", config.engine.drafts);

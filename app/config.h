@@ -24,7 +24,7 @@ struct Config {
     std::filesystem::path model;                   ///< "model.path"; empty: the default model
     std::vector<inference::AdapterFile> adapters;  ///< "model.adapters": [{"path", "scale"}]
     inference::EngineConfig engine;  ///< "engine": threads, context_tokens, cache_type, attention,
-                                     ///< speculative, cache_budget_mb
+                                     ///< speculative, cache_budget_mb, expert_budget_mb
     agent::AgentConfig agent;  ///< "agent": max_rounds, source_budget_tokens, temperature, ...
     tools::ToolPolicy tools;   ///< "tools": screen
     tools::RepositoryConfig repository;          ///< "repository": max_file_kb

@@ -415,6 +415,7 @@ Result<std::unique_ptr<Engine>> Engine::load(const LoadRequest& request,
     options.index_cache_type = config.index_cache_type;
     options.attention = config.attention;
     options.context_tokens = config.context_tokens;
+    options.expert_budget_bytes = config.expert_budget_bytes;
     options.max_pass_tokens = std::max(config.prefill_chunk, kernels::kIndependentTokens);
     std::unique_ptr<Model> model = BV_TRY(Model::load(request, options, progress, stop));
     Result<std::unique_ptr<Tokenizer>> created =

@@ -56,6 +56,8 @@ struct EngineConfig {
     kernels::CacheType index_cache_type = kernels::CacheType::BF16;  ///< of MSA's index keys
     Attention attention = Attention::Msa;
     size_t cache_budget_bytes = size_t{4} << 30;  ///< sequences idle longest are evicted above it
+    size_t expert_budget_bytes = 0;  ///< of MoE layers in memory, the others are read from the file
+                                     ///< when they are chosen; 0: as much as fits
     size_t embedding_budget_bytes = size_t{256} << 20;  ///< of images, by what they show
     size_t prefill_chunk = 512;  ///< tokens between two looks at the stop token
     bool drafts = true;  ///< guess tokens that repeat earlier ones and confirm several in a pass;

@@ -133,8 +133,9 @@ uint64_t usableBytes(const ModelOptions& options) {
     return static_cast<uint64_t>(kUsableMemory * static_cast<double>(machine));
 }
 
-/// The share of memory for experts where not all fit beside everything else and a window: the rest
-/// stays in the file. 0: no limit. `need`: without the cache; becomes what is held then.
+/// The share of memory for experts, as asked for or where not all fit beside everything else and a
+/// window: the rest stays in the file. 0: no limit. `need`: without the cache; becomes what is held
+/// then.
 uint64_t limitExperts(const ModelConfig& config,
                       const ModelOptions& options,
                       MemoryNeed& need,
@@ -144,10 +145,11 @@ uint64_t limitExperts(const ModelConfig& config,
                               : std::min(config.context_tokens, kLeastWindow);
     const uint64_t others = need.total() - need.experts + need.cacheBytes(window);
     const uint64_t usable = usableBytes(options);
-    if (options.expert_budget_bytes > 0 || others >= usable || need.experts <= usable - others) {
-        return options.expert_budget_bytes;
+    const uint64_t room = usable > others ? usable - others : 0;
+    const uint64_t budget = options.expert_budget_bytes > 0 ? options.expert_budget_bytes : room;
+    if (budget == 0 || need.experts <= budget) {
+        return 0;
     }
-    const uint64_t budget = usable - others;
     notices.push_back(fmt::format(
         "{:.2f} of {:.2f} GiB of experts are held in memory; the others are read from the file "
         "when they are chosen, which is slow",
@@ -343,8 +345,10 @@ Result<std::unique_ptr<Model>> Model::load(const LoadRequest& request,
     info.adapters = request.adapters;
     info.n_parameters += model->adapters_.parameterCount();
     addConfigFacts(config, cacheTypes(options), info);
+    ModelOptions unlimited = options;
+    unlimited.expert_budget_bytes = 0;
     info.memory = BV_TRY(
-        measureMemory(source, model->adapters_, config, vision, options,
+        measureMemory(source, model->adapters_, config, vision, unlimited,
                       options.context_tokens > 0 ? options.context_tokens : config.context_tokens));
     options.expert_budget_bytes = limitExperts(config, options, info.memory, info.notices);
     info.context_tokens =

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A model whose experts do not all fit in memory computes the same, only slower.
 
+#include <algorithm>
+
 #include <gtest/gtest.h>
 
 #include "inference/cache/kv_cache.h"
@@ -72,6 +74,10 @@ TEST_P(ExpertBudget, ChangesNoBitAndIsKept) {
         EXPECT_LE(bytes, all_bytes) << n_experts << " experts fit";
         if (all_bytes > 0 && table_->packed_bytes(kernels::WeightType::BF16, 64, 128) > 0) {
             EXPECT_EQ(all_bytes - bytes, (24 - n_experts) * kExpertBytes);
+            EXPECT_EQ(model->info().memory.experts, budget);
+            EXPECT_TRUE(std::ranges::any_of(model->info().notices, [](const std::string& notice) {
+                return notice.find("read from the file when they are chosen") != std::string::npos;
+            }));
         }
     }
 }

@@ -21,7 +21,7 @@ TEST(Config, ReadsEverySection) {
         "version": 1,  // comments are allowed
         "model": {"path": "/m.gguf", "adapters": [{"path": "/a.gguf", "scale": 0.5}]},
         "engine": {"threads": 3, "context_tokens": 4096, "cache_type": "bf16", "index_cache_type": "q8_0", "speculative": false,
-                   "cache_budget_mb": 512},
+                   "cache_budget_mb": 512, "expert_budget_mb": 300},
         "agent": {"max_rounds": 7, "temperature": 0.25, "top_k": 40,
                   "permissions": [{"verdict": "deny", "tool": "write_file", "pattern": "*.lock"}]},
         "tools": {"screen": false},
@@ -39,6 +39,7 @@ TEST(Config, ReadsEverySection) {
     EXPECT_EQ(config->engine.index_cache_type, kernels::CacheType::Q8_0);
     EXPECT_FALSE(config->engine.drafts);
     EXPECT_EQ(config->engine.cache_budget_bytes, size_t{512} << 20);
+    EXPECT_EQ(config->engine.expert_budget_bytes, size_t{300} << 20);
     EXPECT_EQ(config->agent.max_rounds, 7U);
     EXPECT_FLOAT_EQ(config->agent.generation.temperature, 0.25F);
     EXPECT_EQ(config->agent.generation.top_k, 40U);
