@@ -12,6 +12,7 @@ namespace belvedere::kernels {
 /// Optional instructions inside one instruction set.
 struct CpuExtras {
     bool avx512_bf16 = false;
+    bool has_fast_bf16 = false;  ///< its products are as many a cycle as those of f32
 };
 
 void registerScalar(KernelTable& table) noexcept;

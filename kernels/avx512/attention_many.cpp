@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention of prompts in bf16 with AVX512_BF16: the tiles of attention_columns.h multiplied in
-// registers.
+// registers. For CPUs whose bf16 products are as many a cycle as those of f32.
 
 #include "kernels/avx512/attention_columns.h"
 #include "kernels/avx512/avx512_kernels.h"

@@ -30,7 +30,7 @@ void registerAvx512(KernelTable& table, CpuExtras extras) noexcept {
     table.score_scratch_floats = avx512::scoreScratchFloats;
     table.score_blocks = avx512::scoreBlocks;
     table.arg_max = avx512::argMax;
-    if (extras.avx512_bf16) {
+    if (extras.has_fast_bf16) {
         table.attend_scratch_floats = avx512::attendManyScratchFloats;
         table.attend = avx512::attendManyTokens;
     }
