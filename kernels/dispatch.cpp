@@ -160,7 +160,7 @@ bool canRun(Isa isa) {
 #endif
 }
 
-KernelTable makeTable(Isa isa) {
+KernelTable makeTable(Isa isa, CpuExtras extras) {
     KernelTable table{};
     registerScalar(table);
 #if defined(__x86_64__)
@@ -168,14 +168,19 @@ KernelTable makeTable(Isa isa) {
         registerAvx2(table);
     }
     if (isa >= Isa::Avx512) {
-        registerAvx512(table, {.avx512_bf16 = features().avx512_bf16,
-                               .has_fast_bf16 = features().has_fast_bf16});
+        registerAvx512(table, extras);
     }
     if (isa >= Isa::Amx) {
         registerAmx(table);
     }
 #endif
     return table;
+}
+
+/// For prompts.
+KernelTable makeTable(Isa isa) {
+    return makeTable(
+        isa, {.avx512_bf16 = features().avx512_bf16, .has_fast_bf16 = features().has_fast_bf16});
 }
 
 Isa bestIsa() {
@@ -238,7 +243,7 @@ const KernelTable& generationTable(const KernelTable& table) {
 #if defined(__x86_64__)
     if (table.isa >= Isa::Avx512 && features().avx512_bf16) {
         static const KernelTable kAvx512Generation = [] {
-            KernelTable generation = makeTable(Isa::Avx512);
+            KernelTable generation = makeTable(Isa::Avx512, {.avx512_bf16 = true});
             registerAvx512Generation(generation);
             return generation;
         }();

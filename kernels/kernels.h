@@ -31,8 +31,8 @@ namespace belvedere::kernels {
 [[nodiscard]] const KernelTable* tableFor(Isa isa);
 
 /// The table for tokens that are generated, a few at a time, where `table` is the one for prompts:
-/// tiles pay with many, and attention of few has a kernel of its own. Both read the same packed
-/// weights.
+/// tiles and bf16 pay with many, and attention of few has a kernel of its own. Both read the same
+/// packed weights.
 [[nodiscard]] const KernelTable& generationTable(const KernelTable& table);
 
 /// "scalar", "avx2", "avx512", "amx".

@@ -23,6 +23,19 @@ void matMulFast(const MatMulFast& args) noexcept;
 /// The part of matMulFast for F32, F16 and BF16 weights.
 void matMulFloat(const MatMulFast& args) noexcept;
 
+// Those of prompts with BF16 weights in bf16, else as above. Need BF16.
+size_t activationBytesBFloat(WeightType type, size_t n_tokens, size_t n_cols) noexcept;
+bool sameActivationsBFloat(WeightType a, WeightType b) noexcept;
+void quantizeActivationsBFloat(WeightType type,
+                               const float* x,
+                               size_t x_stride,
+                               size_t n_tokens,
+                               size_t n_cols,
+                               void* activations,
+                               size_t token_begin,
+                               size_t token_end) noexcept;
+void matMulFastBFloat(const MatMulFast& args) noexcept;
+
 void rmsNorm(const float* x,
              size_t x_stride,
              const float* weight,

@@ -31,6 +31,10 @@ void registerAvx512(KernelTable& table, CpuExtras extras) noexcept {
     table.score_blocks = avx512::scoreBlocks;
     table.arg_max = avx512::argMax;
     if (extras.has_fast_bf16) {
+        table.activation_bytes = avx512::activationBytesBFloat;
+        table.same_activations = avx512::sameActivationsBFloat;
+        table.quantize_activations = avx512::quantizeActivationsBFloat;
+        table.mat_mul_fast = avx512::matMulFastBFloat;
         table.attend_scratch_floats = avx512::attendManyScratchFloats;
         table.attend = avx512::attendManyTokens;
     }

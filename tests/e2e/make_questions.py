@@ -3,7 +3,7 @@
 """Makes questions with known answers from the symbols of source folders: where is X defined, what is the value of constant Y,
 what does function Z take; one in five about a name that is absent. The same seed and sources give the same questions.
 
-    make_questions.py --output questions.json [--split FOLDER] [--count 180] [--seed 7] NAME=FOLDER...
+    make_questions.py --output questions.json [--split FOLDER] [--count 180] [--context 8192] [--seed 7] NAME=FOLDER...
 
 Sources for the end-to-end check: this project, and two packages of a named version, fetched with
     pip download --no-deps --no-binary :all: pybind11==2.13.6 requests==2.32.3
@@ -13,7 +13,7 @@ The output is one object:
     {"seed": 7, "groups": [{
         "name": "pybind11-3",
         "root": absolute folder of the source,
-        "files": [paths relative to root, at most about 8K tokens of the default model together],
+        "files": [paths relative to root, at most about --context tokens of the default model together],
         "questions": [{
             "id": "pybind11-3-12", "kind": "where" | "value" | "parameters" | "absent", "text": the question,
             "path": relative file, "line": the defining line from 1,      (null where absent)
@@ -31,7 +31,6 @@ import re
 import shutil
 import sys
 
-CONTEXT_TOKENS = 8192
 RESERVED_TOKENS = 700  # system text, question, answer
 BYTES_PER_TOKEN = 2.7  # the low end of the default tokenizer on source code
 MAX_FILE_BYTES = 14_000
@@ -117,11 +116,11 @@ def read_sources(root):
             yield relative, text
 
 
-def group_files(files, rng):
+def group_files(files, context_tokens, rng):
     """Files shuffled into groups that fit one context."""
     files = list(files)
     rng.shuffle(files)
-    room = (CONTEXT_TOKENS - RESERVED_TOKENS) * BYTES_PER_TOKEN
+    room = (context_tokens - RESERVED_TOKENS) * BYTES_PER_TOKEN
     groups, group, size = [], [], 0
     for path, text in files:
         if group and size + len(text) > room:
@@ -230,6 +229,7 @@ def main():
     parser.add_argument("--output", type=pathlib.Path, required=True)
     parser.add_argument("--split", type=pathlib.Path)
     parser.add_argument("--count", type=int, default=180)
+    parser.add_argument("--context", type=int, default=8192, help="tokens of a group's context")
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("sources", nargs="+", metavar="NAME=FOLDER")
     arguments = parser.parse_args()
@@ -240,7 +240,7 @@ def main():
         root = pathlib.Path(folder).resolve()
         if not root.is_dir():
             sys.exit(f"make_questions: {source}: no such folder: give NAME=FOLDER")
-        made = group_files(read_sources(root), rng)
+        made = group_files(read_sources(root), arguments.context, rng)
         groups[name] = [make_group(f"{name}-{i}", root, group, rng) for i, group in enumerate(made)]
     chosen = limit(groups, arguments.count)
     arguments.output.write_text(json.dumps({"seed": arguments.seed, "groups": chosen}, indent=1) + "\n")
