@@ -4,6 +4,7 @@
 #include <vector>
 
 #include <nlohmann/json.hpp>
+#include <unistd.h>
 
 #include "app/headless/cli.h"
 #include "app/headless/runtime.h"
@@ -13,11 +14,23 @@ namespace {
 
 constexpr size_t kRepeats = 3;
 
-class SilentSink : public inference::GenerationSink {
+/// Shows how far a long context is; drops what is said.
+class BenchSink : public inference::GenerationSink {
   public:
-    void onPrefill(size_t /*n_done*/, size_t /*n_total*/) override {}
+    void onPrefill(size_t n_done, size_t n_total) override {
+        constexpr size_t kLong = 2048;
+        if (is_terminal_ && n_total > kLong) {
+            fmt::print(stderr, "\r\033[K{} of {} tokens", n_done, n_total);
+            if (n_done == n_total) {
+                fmt::print(stderr, "\r\033[K");
+            }
+        }
+    }
 
     void onText(std::string_view /*text*/, std::span<const inference::TokenId> /*ids*/) override {}
+
+  private:
+    const bool is_terminal_ = isatty(STDERR_FILENO) == 1;
 };
 
 double median(std::vector<double> values) {
@@ -47,7 +60,7 @@ Result<void> runBench(const Arguments& arguments, std::stop_token stop) {
     const std::vector<inference::TokenId> ids =
         syntheticIds(n_depth + n_prompt, engine->info().vocab_size);
 
-    SilentSink sink;
+    BenchSink sink;
     std::vector<double> prompt_rates;
     std::vector<double> generation_rates;
     // The context before is computed once: the runs share its pages.
@@ -71,6 +84,12 @@ Result<void> runBench(const Arguments& arguments, std::stop_token stop) {
         engine->closeSequence(sequence);
         if (stats.finish == inference::FinishReason::Cancelled) {
             return fail(ErrorCode::Cancelled, "cancelled");
+        }
+        if (stats.n_cached + 1 < n_depth) {
+            return fail(ErrorCode::OutOfMemory,
+                        "{} of the {} tokens before the prompt stayed in the cache: raise "
+                        "engine.cache_budget_mb in the settings, now {}",
+                        stats.n_cached, n_depth, config.engine.cache_budget_bytes >> 20);
         }
         if (repeat > 0) {  // the first run warms up
             prompt_rates.push_back(static_cast<double>(stats.n_prefilled) / stats.prefill.count());
