@@ -230,6 +230,38 @@ static inline constexpr TokenChunk chunkAt(size_t n_tokens, size_t token) {
     return {begin, 1};
 }
 
+/// A number of tokens as a type.
+template <size_t kNumber>
+struct TokenCount {
+    static constexpr size_t kTokens = kNumber;
+};
+
+/// Calls work(first token, TokenCount of the chunk) for each chunk of n_tokens.
+template <class Work>
+static inline void forEachChunk(size_t n_tokens, Work&& work) {
+    for (size_t token = 0; token < n_tokens;) {
+        const size_t n = chunkAt(n_tokens, token).n;
+        switch (n) {
+            case 16:
+                work(token, TokenCount<16>());
+                break;
+            case 8:
+                work(token, TokenCount<8>());
+                break;
+            case 4:
+                work(token, TokenCount<4>());
+                break;
+            case 2:
+                work(token, TokenCount<2>());
+                break;
+            default:
+                work(token, TokenCount<1>());
+                break;
+        }
+        token += n;
+    }
+}
+
 // The table's fields, for both instruction sets.
 
 size_t packedBytes(WeightType type, size_t n_rows, size_t n_cols) noexcept;

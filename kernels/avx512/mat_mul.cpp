@@ -193,27 +193,9 @@ void multiplyChunk(const MatMulFast& args, size_t token) {
 
 template <WeightType kType>
 void multiply(const MatMulFast& args) {
-    for (size_t token = 0; token < args.n_tokens;) {
-        const size_t n = chunkAt(args.n_tokens, token).n;
-        switch (n) {
-            case 16:
-                multiplyChunk<kType, 16>(args, token);
-                break;
-            case 8:
-                multiplyChunk<kType, 8>(args, token);
-                break;
-            case 4:
-                multiplyChunk<kType, 4>(args, token);
-                break;
-            case 2:
-                multiplyChunk<kType, 2>(args, token);
-                break;
-            default:
-                multiplyChunk<kType, 1>(args, token);
-                break;
-        }
-        token += n;
-    }
+    forEachChunk(args.n_tokens, [&args](size_t token, auto count) {
+        multiplyChunk<kType, decltype(count)::kTokens>(args, token);
+    });
 }
 
 }  // namespace

@@ -104,27 +104,9 @@ void matMulFastBFloat(const MatMulFast& args) noexcept {
     if (args.type != WeightType::BF16) {
         return matMulFast(args);
     }
-    for (size_t token = 0; token < args.n_tokens;) {
-        const size_t n = chunkAt(args.n_tokens, token).n;
-        switch (n) {
-            case 16:
-                multiplyChunk<16>(args, token);
-                break;
-            case 8:
-                multiplyChunk<8>(args, token);
-                break;
-            case 4:
-                multiplyChunk<4>(args, token);
-                break;
-            case 2:
-                multiplyChunk<2>(args, token);
-                break;
-            default:
-                multiplyChunk<1>(args, token);
-                break;
-        }
-        token += n;
-    }
+    forEachChunk(args.n_tokens, [&args](size_t token, auto count) {
+        multiplyChunk<decltype(count)::kTokens>(args, token);
+    });
 }
 
 }  // namespace belvedere::kernels::avx512
