@@ -5,7 +5,6 @@
 #include "kernels/amx/amx_kernels.h"
 #include "kernels/amx/tiles.h"
 #include "kernels/avx512/attention_columns.h"
-#include "kernels/avx512/avx512_kernels.h"
 
 namespace belvedere::kernels::amx {
 namespace {
@@ -45,17 +44,11 @@ class TileProducts {
 }  // namespace
 
 size_t attendScratchFloats(size_t n_heads, size_t n_kv_heads, size_t head_dim) noexcept {
-    const size_t exact = avx512::attendScratchFloats(n_heads, n_kv_heads, head_dim);
-    const size_t tiled = avx512::columns::scratchFloats(n_heads, n_kv_heads, head_dim);
-    return exact > tiled ? exact : tiled;
+    return avx512::columns::scratchFloats(n_heads, n_kv_heads, head_dim);
 }
 
 void attend(const Attend& args) noexcept {
-    if (args.exact) {
-        return avx512::attend(args);
-    }
-    TileProducts products;
-    avx512::columns::attend(args, products);
+    avx512::columns::attend<TileProducts>(args);
 }
 
 }  // namespace belvedere::kernels::amx

@@ -24,6 +24,7 @@
 // For files compiled with AVX512_BF16: everything has internal linkage.
 
 #include "kernels/avx512/attention_tile.h"
+#include "kernels/avx512/avx512_kernels.h"
 #include "kernels/avx512/bf16.h"
 #include "kernels/avx512/exp.h"
 
@@ -312,15 +313,23 @@ void attendItem(const Attend& args, const AttendItem& item, Products& products) 
     endRows(args, item, s);
 }
 
+/// The exact way is that in f32.
 template <class Products>
-void attend(const Attend& args, Products& products) {
+void attend(const Attend& args) {
+    if (args.exact) {
+        return avx512::attend(args);
+    }
+    Products products;
     forEachItem(args, [&](const AttendItem& item, auto type) {
         attendItem<decltype(type)::kType>(args, item, products);
     });
 }
 
+/// Enough for both ways.
 inline size_t scratchFloats(size_t n_heads, size_t n_kv_heads, size_t head_dim) {
-    return divide(nullptr, n_heads / n_kv_heads, head_dim).n_floats + 16;
+    const size_t exact = avx512::attendScratchFloats(n_heads, n_kv_heads, head_dim);
+    const size_t rounded = divide(nullptr, n_heads / n_kv_heads, head_dim).n_floats + 16;
+    return exact > rounded ? exact : rounded;
 }
 
 }  // namespace

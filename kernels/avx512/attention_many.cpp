@@ -54,17 +54,11 @@ class RegisterProducts {
 }  // namespace
 
 size_t attendManyScratchFloats(size_t n_heads, size_t n_kv_heads, size_t head_dim) noexcept {
-    const size_t exact = attendScratchFloats(n_heads, n_kv_heads, head_dim);
-    const size_t rounded = columns::scratchFloats(n_heads, n_kv_heads, head_dim);
-    return exact > rounded ? exact : rounded;
+    return columns::scratchFloats(n_heads, n_kv_heads, head_dim);
 }
 
 void attendManyTokens(const Attend& args) noexcept {
-    if (args.exact) {
-        return attend(args);
-    }
-    RegisterProducts products;
-    columns::attend(args, products);
+    columns::attend<RegisterProducts>(args);
 }
 
 }  // namespace belvedere::kernels::avx512

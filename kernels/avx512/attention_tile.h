@@ -8,6 +8,7 @@
 #include <immintrin.h>
 
 #include "kernels/avx512/exp.h"
+#include "kernels/avx512/lanes.h"
 #include "kernels/avx512/transpose.h"
 #include "kernels/tile_attention.h"
 
@@ -16,10 +17,6 @@ namespace {
 
 /// Vectors of a row of the product's accumulators: with kRows rows, 24 of the 32 registers.
 constexpr size_t kVectors = 4;
-
-inline __mmask16 firstLanes(size_t n) {
-    return static_cast<__mmask16>(n >= 16 ? 0xffffU : (1U << n) - 1U);
-}
 
 /// Elements [i, i + 16) of a row of the cache as f32; lanes outside `mask` are 0 and their memory
 /// is not read.

@@ -6,14 +6,10 @@
 
 #include "kernels/avx512/avx512_kernels.h"
 #include "kernels/avx512/exp.h"
+#include "kernels/avx512/lanes.h"
 
 namespace belvedere::kernels::avx512 {
 namespace {
-
-/// The first n of 16 lanes.
-__mmask16 tailMask(size_t n) {
-    return static_cast<__mmask16>(n >= 16 ? 0xffffU : (1U << n) - 1U);
-}
 
 /// sum_i x[i]^2, in four sums so that the additions overlap.
 float sumSquares(const float* x, size_t n) {
@@ -28,7 +24,7 @@ float sumSquares(const float* x, size_t n) {
         }
     }
     for (; i < n; i += 16) {
-        const __m512 v = _mm512_maskz_loadu_ps(tailMask(n - i), x + i);
+        const __m512 v = _mm512_maskz_loadu_ps(firstLanes(n - i), x + i);
         sums[0] = _mm512_fmadd_ps(v, v, sums[0]);
     }
     return _mm512_reduce_add_ps(
@@ -40,8 +36,8 @@ void rotateAdjacent(float* head, const float* cos, const float* sin, size_t n_pa
     // + a sin in odd ones.
     const __m512i twice = _mm512_setr_epi32(0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7);
     for (size_t i = 0; i < n_pairs; i += 8) {
-        const __mmask16 pairs = tailMask(n_pairs - i < 8 ? n_pairs - i : 8);
-        const __mmask16 mask = tailMask(2 * (n_pairs - i));
+        const __mmask16 pairs = firstLanes(n_pairs - i < 8 ? n_pairs - i : 8);
+        const __mmask16 mask = firstLanes(2 * (n_pairs - i));
         const __m512 x = _mm512_maskz_loadu_ps(mask, head + 2 * i);
         const __m512 c = _mm512_permutexvar_ps(twice, _mm512_maskz_loadu_ps(pairs, cos + i));
         const __m512 s = _mm512_permutexvar_ps(twice, _mm512_maskz_loadu_ps(pairs, sin + i));
@@ -53,7 +49,7 @@ void rotateAdjacent(float* head, const float* cos, const float* sin, size_t n_pa
 
 void rotateHalves(float* head, const float* cos, const float* sin, size_t n_pairs) {
     for (size_t i = 0; i < n_pairs; i += 16) {
-        const __mmask16 mask = tailMask(n_pairs - i);
+        const __mmask16 mask = firstLanes(n_pairs - i);
         const __m512 a = _mm512_maskz_loadu_ps(mask, head + i);
         const __m512 b = _mm512_maskz_loadu_ps(mask, head + n_pairs + i);
         const __m512 c = _mm512_maskz_loadu_ps(mask, cos + i);
@@ -78,7 +74,7 @@ __m256i toBf16(__m512 v) {
 
 /// A block of a Q8_0 row: n <= 32 elements and their scale.
 void toQ8Block(const float* src, uint8_t* dst, uint8_t* scale_place, size_t n) {
-    const __mmask16 masks[2] = {tailMask(n), n > 16 ? tailMask(n - 16) : __mmask16{0}};
+    const __mmask16 masks[2] = {firstLanes(n), n > 16 ? firstLanes(n - 16) : __mmask16{0}};
     const __m512 v[2] = {_mm512_maskz_loadu_ps(masks[0], src),
                          _mm512_maskz_loadu_ps(masks[1], src + 16)};
     // A NaN in the first operand gives the second.
@@ -123,7 +119,7 @@ void rmsNorm(const float* x,
         const float mean = sumSquares(row, dim) / static_cast<float>(dim);
         const __m512 inverse = _mm512_set1_ps(1.0F / __builtin_sqrtf(mean + eps));
         for (size_t i = 0; i < dim; i += 16) {
-            const __mmask16 mask = tailMask(dim - i);
+            const __mmask16 mask = firstLanes(dim - i);
             const __m512 v = _mm512_mul_ps(_mm512_maskz_loadu_ps(mask, row + i), inverse);
             _mm512_mask_storeu_ps(to + i, mask,
                                   _mm512_mul_ps(v, _mm512_maskz_loadu_ps(mask, weight + i)));
@@ -166,7 +162,7 @@ void ropeHalfSplit(float* x,
 void swiglu(const float* gate, const float* up, float* out, size_t n) noexcept {
     const __m512 one = _mm512_set1_ps(1.0F);
     for (size_t i = 0; i < n; i += 16) {
-        const __mmask16 mask = tailMask(n - i);
+        const __mmask16 mask = firstLanes(n - i);
         const __m512 g = _mm512_maskz_loadu_ps(mask, gate + i);
         const __m512 u = _mm512_maskz_loadu_ps(mask, up + i);
         const __m512 e = exp(_mm512_sub_ps(_mm512_setzero_ps(), g));
@@ -181,7 +177,7 @@ void swigluOai(
     const __m512 highest = _mm512_set1_ps(limit);
     const __m512 lowest = _mm512_set1_ps(-limit);
     for (size_t i = 0; i < n; i += 16) {
-        const __mmask16 mask = tailMask(n - i);
+        const __mmask16 mask = firstLanes(n - i);
         // Of a NaN and a number, min and max take the second operand.
         const __m512 g = _mm512_min_ps(highest, _mm512_maskz_loadu_ps(mask, gate + i));
         const __m512 u =
@@ -194,7 +190,7 @@ void swigluOai(
 
 void add(float* dst, const float* src, size_t n) noexcept {
     for (size_t i = 0; i < n; i += 16) {
-        const __mmask16 mask = tailMask(n - i);
+        const __mmask16 mask = firstLanes(n - i);
         _mm512_mask_storeu_ps(dst + i, mask,
                               _mm512_add_ps(_mm512_maskz_loadu_ps(mask, dst + i),
                                             _mm512_maskz_loadu_ps(mask, src + i)));
@@ -210,7 +206,7 @@ void toCache(CacheType type, const float* src, void* dst, size_t n) noexcept {
         return toQ8Cache(src, static_cast<uint8_t*>(dst), n);
     }
     for (size_t i = 0; i < n; i += 16) {
-        const __mmask16 mask = tailMask(n - i);
+        const __mmask16 mask = firstLanes(n - i);
         const __m512 v = _mm512_maskz_loadu_ps(mask, src + i);
         const __m256i halves =
             type == CacheType::F16 ? _mm512_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT) : toBf16(v);
@@ -223,12 +219,12 @@ size_t argMax(const float* x, size_t n) noexcept {
     __m512 largest = lowest;
     for (size_t i = 0; i < n; i += 16) {
         // A NaN in the first operand gives the second.
-        largest = _mm512_max_ps(_mm512_mask_loadu_ps(lowest, tailMask(n - i), x + i), largest);
+        largest = _mm512_max_ps(_mm512_mask_loadu_ps(lowest, firstLanes(n - i), x + i), largest);
     }
     const __m512 best = _mm512_set1_ps(_mm512_reduce_max_ps(largest));
     for (size_t i = 0; i < n; i += 16) {
         const __mmask16 equal = _mm512_mask_cmp_ps_mask(
-            tailMask(n - i), _mm512_maskz_loadu_ps(tailMask(n - i), x + i), best, _CMP_EQ_OQ);
+            firstLanes(n - i), _mm512_maskz_loadu_ps(firstLanes(n - i), x + i), best, _CMP_EQ_OQ);
         if (equal != 0) {
             return i + static_cast<size_t>(__builtin_ctz(equal));
         }

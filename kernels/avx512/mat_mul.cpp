@@ -12,6 +12,7 @@
 #include <immintrin.h>
 
 #include "kernels/avx512/avx512_kernels.h"
+#include "kernels/avx512/lanes.h"
 #include "kernels/avx512/unpack.h"
 #include "kernels/packed.h"
 
@@ -183,8 +184,7 @@ void multiplyChunk(const MatMulFast& args, size_t token) {
             static_cast<const uint8_t*>(args.packed) + row / kTileRows * tile_bytes;
         __m512 acc[kTokens];
         multiplyTile<kType, kTokens>(tile, activations, n_blocks, acc);
-        const size_t n = args.row_end - row;
-        const auto mask = static_cast<__mmask16>(n >= kTileRows ? 0xffffU : (1U << n) - 1U);
+        const __mmask16 mask = firstLanes(args.row_end - row);
         for (size_t t = 0; t < kTokens; ++t) {
             _mm512_mask_storeu_ps(args.out + (token + t) * args.out_stride + row, mask, acc[t]);
         }

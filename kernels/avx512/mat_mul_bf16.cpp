@@ -10,6 +10,7 @@
 
 #include "kernels/avx512/avx512_kernels.h"
 #include "kernels/avx512/bf16.h"
+#include "kernels/avx512/lanes.h"
 #include "kernels/packed.h"
 
 namespace belvedere::kernels::avx512 {
@@ -47,8 +48,7 @@ void multiplyChunk(const MatMulFast& args, size_t token) {
                                           reinterpret_cast<const __m512bh&>(pair));
             }
         }
-        const size_t n = args.row_end - row;
-        const auto mask = static_cast<__mmask16>(n >= kTileRows ? 0xffffU : (1U << n) - 1U);
+        const __mmask16 mask = firstLanes(args.row_end - row);
 #pragma GCC unroll 16
         for (size_t t = 0; t < kTokens; ++t) {
             _mm512_mask_storeu_ps(args.out + (token + t) * args.out_stride + row, mask, acc[t]);
@@ -86,9 +86,8 @@ void quantizeActivationsBFloat(WeightType type,
         int32_t* out =
             static_cast<int32_t*>(activations) + chunk.begin * n_pairs + (token - chunk.begin);
         for (size_t col = 0; col < n_cols; col += 16) {
-            const size_t n = n_cols - col;
-            const auto mask = static_cast<__mmask16>(n >= 16 ? 0xffffU : (1U << n) - 1U);
-            const __m256bh rounded = _mm512_cvtneps_pbh(_mm512_maskz_loadu_ps(mask, row + col));
+            const __m256bh rounded =
+                _mm512_cvtneps_pbh(_mm512_maskz_loadu_ps(firstLanes(n_cols - col), row + col));
             alignas(32) int32_t pairs[8];
             _mm256_store_si256(reinterpret_cast<__m256i*>(pairs),
                                reinterpret_cast<const __m256i&>(rounded));

@@ -7,6 +7,7 @@
 
 #include "kernels/avx512/avx512_kernels.h"
 #include "kernels/avx512/float8.h"
+#include "kernels/avx512/lanes.h"
 #include "kernels/avx512/transpose.h"
 #include "kernels/packed.h"
 #include "kernels/scalar/scalar_kernels.h"
@@ -16,10 +17,6 @@ namespace {
 
 /// Columns that the exact way decodes at a time: the largest block.
 constexpr size_t kDecodeCols = 256;
-
-__mmask16 rowMask(size_t n_rows) {
-    return static_cast<__mmask16>(n_rows >= kTileRows ? 0xffffU : (1U << n_rows) - 1U);
-}
 
 /// Column `col` of a tile [n_cols][16].
 template <WeightType kType>
@@ -75,7 +72,7 @@ void multiplyChunk(const MatMulFast& args, size_t token) {
                 }
             }
         }
-        const __mmask16 mask = rowMask(args.row_end - row);
+        const __mmask16 mask = firstLanes(args.row_end - row);
         for (size_t t = 0; t < kTokens; ++t) {
             if constexpr (kScaled) {
                 acc[t] = _mm512_mul_ps(acc[t], _mm512_set1_ps(kFloat8Factor));
@@ -129,7 +126,7 @@ void addTile(const MatMulF32& args,
              size_t row,
              size_t token,
              bool from_zero) {
-    const __mmask16 mask = rowMask(args.row_end - row);
+    const __mmask16 mask = firstLanes(args.row_end - row);
     const float* x = args.x + token * args.x_stride + col;
     float* out = args.out + token * args.out_stride + row;
     __m512 acc[kTokens];

@@ -5,14 +5,10 @@
 
 #include "kernels/avx512/avx512_kernels.h"
 #include "kernels/avx512/exp.h"
+#include "kernels/avx512/lanes.h"
 
 namespace belvedere::kernels::avx512 {
 namespace {
-
-/// The first n of 16 lanes.
-__mmask16 tailMask(size_t n) {
-    return static_cast<__mmask16>(n >= 16 ? 0xffffU : (1U << n) - 1U);
-}
 
 /// erfc(z) for z >= 0, within 2e-7.
 /// Source: Abramowitz & Stegun, 7.1.26.
@@ -44,12 +40,12 @@ void layerNorm(const float* x,
         const float* row = x + t * x_stride;
         __m512 sums = _mm512_setzero_ps();
         for (size_t i = 0; i < dim; i += 16) {
-            sums = _mm512_add_ps(sums, _mm512_maskz_loadu_ps(tailMask(dim - i), row + i));
+            sums = _mm512_add_ps(sums, _mm512_maskz_loadu_ps(firstLanes(dim - i), row + i));
         }
         const __m512 mean = _mm512_set1_ps(_mm512_reduce_add_ps(sums) / n);
         __m512 squares = _mm512_setzero_ps();
         for (size_t i = 0; i < dim; i += 16) {
-            const __mmask16 mask = tailMask(dim - i);
+            const __mmask16 mask = firstLanes(dim - i);
             const __m512 distance =
                 _mm512_maskz_sub_ps(mask, _mm512_maskz_loadu_ps(mask, row + i), mean);
             squares = _mm512_fmadd_ps(distance, distance, squares);
@@ -57,7 +53,7 @@ void layerNorm(const float* x,
         const float variance = _mm512_reduce_add_ps(squares) / n;
         const __m512 inverse = _mm512_set1_ps(1.0F / __builtin_sqrtf(variance + eps));
         for (size_t i = 0; i < dim; i += 16) {
-            const __mmask16 mask = tailMask(dim - i);
+            const __mmask16 mask = firstLanes(dim - i);
             const __m512 normal =
                 _mm512_mul_ps(_mm512_sub_ps(_mm512_maskz_loadu_ps(mask, row + i), mean), inverse);
             _mm512_mask_storeu_ps(out + t * out_stride + i, mask,
@@ -69,7 +65,7 @@ void layerNorm(const float* x,
 
 void gelu(const float* x, float* out, size_t n) noexcept {
     for (size_t i = 0; i < n; i += 16) {
-        const __mmask16 mask = tailMask(n - i);
+        const __mmask16 mask = firstLanes(n - i);
         const __m512 value = _mm512_maskz_loadu_ps(mask, x + i);
         const __m512 z = _mm512_mul_ps(_mm512_abs_ps(value), _mm512_set1_ps(0.70710678F));
         const __m512 tail = _mm512_mul_ps(erfcOfPositive(z), _mm512_set1_ps(0.5F));

@@ -107,6 +107,20 @@ class MatMul : public KernelTest {
         return (GetParam() == Isa::Amx && type != WeightType::F32 && type != WeightType::F16) ||
                (GetParam() == Isa::Avx512 && type == WeightType::BF16);
     }
+
+    /// Every type, within limitOf(type) (NMSE).
+    template <class LimitOf>
+    void expectScalarFastWay(const KernelTable& k, size_t n_tokens, LimitOf&& limitOf) const {
+        for (const WeightTypeInfo& info : kWeightTypes) {
+            const Shape shape{35, 768, n_tokens};
+            SCOPED_TRACE(info.name);
+            const std::vector<uint8_t> w = makeWeights(info.type, shape.n_rows, shape.n_cols, 7);
+            const std::vector<float> x = Random(8).normals(shape.n_tokens * shape.xStride());
+            EXPECT_NMSE_BELOW(multiplyFast(k, info.type, w, x, shape, 16),
+                              multiplyFast(scalar(), info.type, w, x, shape, 16),
+                              limitOf(info.type));
+        }
+    }
 };
 
 // Rows and tokens off every tile size, one to three blocks of columns; float types also at odd
@@ -179,27 +193,13 @@ TEST_P(MatMul, FastStaysCloseToExactForEveryType) {
 // Eight-bit activations are rounded alike everywhere, so the tables differ only by the order of f32
 // sums; tiles take bf16.
 TEST_P(MatMul, FastMatchesTheScalarFastWay) {
-    for (const WeightTypeInfo& info : kWeightTypes) {
-        const Shape shape{35, 768, 19};
-        SCOPED_TRACE(info.name);
-        const std::vector<uint8_t> w = makeWeights(info.type, shape.n_rows, shape.n_cols, 7);
-        const std::vector<float> x = Random(8).normals(shape.n_tokens * shape.xStride());
-        EXPECT_NMSE_BELOW(multiplyFast(table(), info.type, w, x, shape, 16),
-                          multiplyFast(scalar(), info.type, w, x, shape, 16),
-                          roundsToBFloat(info.type) ? 2e-4 : 1e-11);
-    }
+    expectScalarFastWay(table(), 19,
+                        [](WeightType type) { return roundsToBFloat(type) ? 2e-4 : 1e-11; });
 }
 
 // Its table computes some types otherwise than the one for prompts.
 TEST_P(MatMul, GenerationMatchesTheScalarFastWay) {
-    for (const WeightTypeInfo& info : kWeightTypes) {
-        const Shape shape{35, 768, 3};
-        SCOPED_TRACE(info.name);
-        const std::vector<uint8_t> w = makeWeights(info.type, shape.n_rows, shape.n_cols, 7);
-        const std::vector<float> x = Random(8).normals(shape.n_tokens * shape.xStride());
-        EXPECT_NMSE_BELOW(multiplyFast(generationTable(table()), info.type, w, x, shape, 16),
-                          multiplyFast(scalar(), info.type, w, x, shape, 16), 1e-11);
-    }
+    expectScalarFastWay(generationTable(table()), 3, [](WeightType /*type*/) { return 1e-11; });
 }
 
 TEST_P(MatMul, ResultHasTheSameBitsHoweverRowsAreSliced) {
