@@ -25,9 +25,8 @@ struct ParsedCall {
 class TurnStream : public ModelSink {
   public:
     using Post = std::function<void(EventPayload)>;
-    using SaveDraft = std::function<void(const std::string& text)>;
-
     using NoticePost = std::function<void(std::string text)>;
+    using SaveDraft = std::function<void(const std::string& text)>;
 
     TurnStream(const ParserOptions& options, Post post, NoticePost notice, SaveDraft save_draft);
 

@@ -167,6 +167,12 @@ void readCacheType(ObjectReader& engine, const std::string& key, kernels::CacheT
     }
 }
 
+void readMegabytes(ObjectReader& object, const char* key, size_t& n_bytes, uint64_t least) {
+    uint64_t megabytes = n_bytes >> 20;
+    object.integer(key, megabytes, least, uint64_t{1} << 24);
+    n_bytes = megabytes << 20;
+}
+
 void readEngine(ObjectReader& root, Config& config) {
     const std::optional<Json> section = root.take("engine");
     if (!section) {
@@ -175,12 +181,8 @@ void readEngine(ObjectReader& root, Config& config) {
     ObjectReader engine(*section, "engine", root.findings());
     engine.integer("threads", config.engine.n_threads, 0, 1024);
     engine.integer("context_tokens", config.engine.context_tokens, 0, uint64_t{1} << 30);
-    uint64_t budget_mb = config.engine.cache_budget_bytes >> 20;
-    engine.integer("cache_budget_mb", budget_mb, 16, uint64_t{1} << 24);
-    config.engine.cache_budget_bytes = budget_mb << 20;
-    uint64_t expert_budget_mb = 0;
-    engine.integer("expert_budget_mb", expert_budget_mb, 0, uint64_t{1} << 24);
-    config.engine.expert_budget_bytes = expert_budget_mb << 20;
+    readMegabytes(engine, "cache_budget_mb", config.engine.cache_budget_bytes, 16);
+    readMegabytes(engine, "expert_budget_mb", config.engine.expert_budget_bytes, 0);
     readCacheType(engine, "cache_type", config.engine.cache_type);
     readCacheType(engine, "index_cache_type", config.engine.index_cache_type);
     engine.flag("speculative", config.engine.drafts);

@@ -312,7 +312,7 @@ void Generation::deliver(bool always) {
     undelivered_blocks_.clear();
 }
 
-void Generation::send(std::variant<PrefillMessage, TextMessage, NoticeMessage> what) {
+void Generation::send(MessageContent what) {
     job_.channel.send({part_index_, std::move(what)}, part_.stop);
 }
 

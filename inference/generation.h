@@ -50,9 +50,11 @@ struct NoticeMessage {
     std::string text;
 };
 
+using MessageContent = std::variant<PrefillMessage, TextMessage, NoticeMessage>;
+
 struct GenerationMessage {
     size_t part = 0;
-    std::variant<PrefillMessage, TextMessage, NoticeMessage> what;
+    MessageContent what;
 };
 
 /// Requests on their way together. The caller waits on the channel; the engine thread writes the
@@ -124,7 +126,7 @@ class Generation {
     void accept(TokenId id, size_t row);
     void finish(FinishReason reason);
     void deliver(bool always);
-    void send(std::variant<PrefillMessage, TextMessage, NoticeMessage> what);
+    void send(MessageContent what);
 
     GenerationContext context_;
     GenerationJob& job_;
