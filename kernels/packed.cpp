@@ -240,14 +240,15 @@ void packQuantRow(
     const size_t super_blocks = blocksPerSuper(format.scales);
     const size_t n_supers = n_cols / kBlockCols / super_blocks;
     const size_t stored_bytes = rowBytes(type, n_cols) / n_supers;
-    uint8_t* scales = tile + n_cols / kBlockCols * quantBytes(format.quants);
     for (size_t s = 0; s < n_supers; ++s) {
         const uint8_t* block = row_bytes + s * stored_bytes;
+        uint8_t* scales = tile + s * superBytes(format);
+        uint8_t* quants = scales + scaleBytes(format.scales);
+        putScales(type, block, scales, row);
         for (size_t b = 0; b < super_blocks; ++b) {
-            uint8_t* quants = tile + (s * super_blocks + b) * quantBytes(format.quants);
-            putQuants(format.quants, readQuants(type, block, b), quants, row);
+            putQuants(format.quants, readQuants(type, block, b),
+                      quants + b * quantBytes(format.quants), row);
         }
-        putScales(type, block, scales + s * scaleBytes(format.scales), row);
     }
 }
 

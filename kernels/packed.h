@@ -10,7 +10,12 @@
 // "vector g" is byte 4r + i = column 4g + i of row r: what a dot product of bytes takes against 4
 // broadcast activations. Integers are stored unsigned, `offset` added.
 //
-//     tile = n_blocks x quants, then (n_blocks / blocksPerSuper) x scales, padded to 64 bytes
+//     tile = (n_blocks / blocksPerSuper) x super-block, padded to 64 bytes
+//     super-block = scales, then blocksPerSuper x quants
+//
+// All that a row's sum needs stands in the order of its reading: generation reads one stream of
+// memory, which the processor fetches ahead of it. With the scales of a tile behind its quants one
+// thread got 10 GB/s of 23.
 //
 //     quants  bytes  of one block
 //     Four    256    v = 0..3: vector v in the low nibbles, vector v + 4 in the high ones
@@ -175,15 +180,18 @@ static inline constexpr bool hasMins(Scales scales) {
            scales == Scales::SuperPairHalves;
 }
 
+/// Bytes of 16 rows x one super-block.
+static inline constexpr size_t superBytes(const PackedFormat& format) {
+    return scaleBytes(format.scales) + blocksPerSuper(format.scales) * quantBytes(format.quants);
+}
+
 /// Bytes of one tile of 16 rows.
 static inline constexpr size_t packedTileBytes(WeightType type, size_t n_cols) {
     const PackedFormat format = packedFormat(type);
     const size_t n_blocks = n_cols / kBlockCols;
-    const size_t bytes =
-        format.quants == Quants::Float
-            ? n_cols * kTileRows * floatBytes(type)
-            : n_blocks * quantBytes(format.quants) +
-                  n_blocks / blocksPerSuper(format.scales) * scaleBytes(format.scales);
+    const size_t bytes = format.quants == Quants::Float
+                             ? n_cols * kTileRows * floatBytes(type)
+                             : n_blocks / blocksPerSuper(format.scales) * superBytes(format);
     return (bytes + 63) / 64 * 64;
 }
 

@@ -42,14 +42,14 @@ inline __m512 addend(const uint8_t* super, size_t b, size_t half, __m512 d) {
 
 /// Block `block` of a tile of 16 rows of a quantised type.
 template <WeightType kType>
-void makeTile(const uint8_t* packed, size_t n_cols, size_t block, uint8_t* tile) {
+void makeTile(const uint8_t* packed, size_t /*n_cols*/, size_t block, uint8_t* tile) {
     constexpr PackedFormat kFormat = packedFormat(kType);
     constexpr size_t kSuperBlocks = blocksPerSuper(kFormat.scales);
-    const uint8_t* super = packed + n_cols / kBlockCols * quantBytes(kFormat.quants) +
-                           block / kSuperBlocks * scaleBytes(kFormat.scales);
+    const uint8_t* super = packed + block / kSuperBlocks * superBytes(kFormat);
     const size_t b = block % kSuperBlocks;
+    const uint8_t* quants = super + scaleBytes(kFormat.scales) + b * quantBytes(kFormat.quants);
     __m512i w[8];
-    avx512::unpack<kType>(packed + block * quantBytes(kFormat.quants), w);
+    avx512::unpack<kType>(quants, w);
     const __m512 d = avx512::loadScale<kFormat.scales>(super, b, 0);
     const __m512 m = addend<kType>(super, b, 0, d);
     if constexpr (hasHalves(kFormat.scales)) {

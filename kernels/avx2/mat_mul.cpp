@@ -323,12 +323,13 @@ template <WeightType kType, size_t kTokens>
                                                 __m256* acc) {
     constexpr PackedFormat kFormat = packedFormat(kType);
     constexpr size_t kSuperBlocks = blocksPerSuper(kFormat.scales);
-    const uint8_t* scales = tile + n_blocks * quantBytes(kFormat.quants);
     for (size_t i = 0; i < kTokens; ++i) {
         acc[i] = _mm256_setzero_ps();
     }
     for (size_t s = 0; s < n_blocks / kSuperBlocks; ++s) {
+        const uint8_t* scales = tile;
         const SuperScales super = loadSuper<kFormat.scales>(scales, first);
+        tile += scaleBytes(kFormat.scales);
         for (size_t b = 0; b < kSuperBlocks; ++b) {
             __m256i w[8];
             unpack<kType>(tile, first, w);
@@ -337,7 +338,6 @@ template <WeightType kType, size_t kTokens>
             tile += quantBytes(kFormat.quants);
             activations += n * kActivationBlockBytes;
         }
-        scales += scaleBytes(kFormat.scales);
     }
 }
 

@@ -156,18 +156,18 @@ template <WeightType kType, size_t kTokens>
                                                 __m512* acc) {
     constexpr PackedFormat kFormat = packedFormat(kType);
     constexpr size_t kSuperBlocks = blocksPerSuper(kFormat.scales);
-    const uint8_t* super = tile + n_blocks * quantBytes(kFormat.quants);
 #pragma GCC unroll 16
     for (size_t t = 0; t < kTokens; ++t) {
         acc[t] = _mm512_setzero_ps();
     }
     for (size_t s = 0; s < n_blocks / kSuperBlocks; ++s) {
+        const uint8_t* super = tile;
+        tile += scaleBytes(kFormat.scales);
         for (size_t b = 0; b < kSuperBlocks; ++b) {
             addBlock<kType, kTokens>(tile, super, b, activations, acc);
             tile += quantBytes(kFormat.quants);
             activations += kTokens * kActivationBlockBytes;
         }
-        super += scaleBytes(kFormat.scales);
     }
 }
 
