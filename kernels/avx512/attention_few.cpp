@@ -156,10 +156,11 @@ inline __m512 sumOfPairs(__m512 a, __m512 b) {
 }
 
 /// Bytes that will be needed soon: rows are read a few lines at a time, which the hardware does not
-/// foresee.
+/// foresee. Into the second level: the first has too few requests of its own in flight, and once
+/// they are taken the arithmetic waits (Zen 4, keys from memory: 9 GB/s of a thread, 15 this way).
 inline void prefetch(const uint8_t* from, size_t n_bytes) {
     for (size_t i = 0; i < n_bytes; i += 64) {
-        _mm_prefetch(from + i, _MM_HINT_T0);
+        _mm_prefetch(from + i, _MM_HINT_T1);
     }
 }
 

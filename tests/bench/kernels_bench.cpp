@@ -231,21 +231,24 @@ void benchMatrix(const KernelTable& k,
         quantize_s * 1e6);
 }
 
+/// One layer after the other, each with keys and values of its own, so that they come from memory
+/// as they do in generation.
 void benchAttention(
     const KernelTable& k, ThreadPool& pool, size_t n_tokens, size_t first_pos, bool exact) {
+    const size_t n_layers = n_tokens == 1 ? kLayers : 1;
     const size_t n_pages = (first_pos + n_tokens + kPageTokens - 1) / kPageTokens;
     const size_t page_elements = kKvHeads * kPageTokens * kHeadDim;
-    AlignedBuffer<uint16_t> cache(2 * n_pages * page_elements);
+    AlignedBuffer<uint16_t> cache(2 * n_layers * n_pages * page_elements);
     std::vector<float> values(page_elements);
     std::vector<const void*> k_pages;
     std::vector<const void*> v_pages;
-    for (size_t page = 0; page < 2 * n_pages; ++page) {
+    for (size_t page = 0; page < 2 * n_layers * n_pages; ++page) {
         for (size_t i = 0; i < page_elements; ++i) {
             values[i] = static_cast<float>((i + page) * 7919 % 1000) / 500 - 1;
         }
         uint16_t* to = cache.data() + page * page_elements;
         k.to_cache(CacheType::F16, values.data(), to, page_elements);
-        (page < n_pages ? k_pages : v_pages).push_back(to);
+        (page / n_pages % 2 == 0 ? k_pages : v_pages).push_back(to);
     }
     AlignedBuffer<float> q(n_tokens * kHeads * kHeadDim);
     for (size_t i = 0; i < q.size(); ++i) {
@@ -256,14 +259,21 @@ void benchAttention(
     AlignedBuffer<float> scratch(scratch_floats * pool.threadCount());
     const size_t tile = k.attend_token_tile(n_tokens);
     const size_t n_items = (n_tokens + tile - 1) / tile * kKvHeads;
-    const double s = seconds([&] {
+    const auto attend = [&](size_t layer) {
+        const void* const* keys = k_pages.data() + layer * n_pages;
+        const void* const* of_values = v_pages.data() + layer * n_pages;
         pool.parallelFor(n_items, 1, [&](size_t begin, size_t end, size_t worker) {
-            k.attend({CacheType::F16, q.data(), kHeads * kHeadDim, k_pages.data(), v_pages.data(),
-                      out.data(), kHeads * kHeadDim, n_tokens, first_pos, kHeads, kKvHeads,
-                      kHeadDim, 0.125F, exact, scratch.data() + worker * scratch_floats, begin,
-                      end});
+            k.attend({CacheType::F16, q.data(), kHeads * kHeadDim, keys, of_values, out.data(),
+                      kHeads * kHeadDim, n_tokens, first_pos, kHeads, kKvHeads, kHeadDim, 0.125F,
+                      exact, scratch.data() + worker * scratch_floats, begin, end});
         });
+    };
+    const double all_s = seconds([&] {
+        for (size_t layer = 0; layer < n_layers; ++layer) {
+            attend(layer);
+        }
     });
+    const double s = all_s / static_cast<double>(n_layers);
     const double pairs = static_cast<double>(n_tokens) *
                          (static_cast<double>(first_pos) + static_cast<double>(n_tokens + 1) / 2);
     const double kv_bytes =
