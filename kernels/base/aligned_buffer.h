@@ -12,21 +12,24 @@
 
 namespace belvedere {
 
+/// n_bytes > 0 of memory that std::free gives back, aligned to a cache line; null if there are not
+/// so many. From 2 MiB on it is aligned to that, and the system is asked for pages of this size:
+/// weights and pages of the KV cache are read in long runs, and with pages of 4 KiB the processor
+/// looks up where each begins (SmolLM2 Q8_0 after 3,000 tokens: 112 -> 123 tokens/s).
+[[nodiscard]] void* allocateAligned(size_t n_bytes);
+
 template <class T>
 class AlignedBuffer {
     static_assert(std::is_trivial_v<T>);
 
   public:
-    static constexpr size_t kAlignment = 64;
-
     AlignedBuffer() = default;
 
     /// `n` elements, not initialised. Check ok() where n comes from a file: the allocation may
     /// fail.
     explicit AlignedBuffer(size_t n) : n_(n) {
-        if (n > 0 && n <= SIZE_MAX / sizeof(T) - kAlignment) {
-            const size_t bytes = (n * sizeof(T) + kAlignment - 1) / kAlignment * kAlignment;
-            data_.reset(static_cast<T*>(std::aligned_alloc(kAlignment, bytes)));
+        if (n > 0 && n <= SIZE_MAX / sizeof(T)) {
+            data_.reset(static_cast<T*>(allocateAligned(n * sizeof(T))));
         }
     }
 
