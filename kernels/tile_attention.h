@@ -259,7 +259,7 @@ void attendStepDirect(const Attend& args,
     const uint8_t* values = stepRows(args.v_pages, item, walk, row_bytes);
     forDirectRows(begin, end, [&](size_t m, auto rows) {
         Tile::template scoreRows<kType, decltype(rows)::kValue>(
-            {s.q + m * dim, dim}, keys, walk.n_keys, args.head_dim, s.p + m * kKeys);
+            {s.q + m * dim, dim}, keys, values, walk.n_keys, args.head_dim, s.p + m * kKeys);
     });
     for (size_t m = begin; m < end; ++m) {
         const size_t n_seen = walk.seenBy(m / group) - walk.key;
@@ -393,14 +393,19 @@ void scoreKeys(const ScoreBlocks& args, const float* keys, float* p, size_t key,
     }
 }
 
-/// The same where the keys stand.
+/// The same where the keys stand; `next` are those that come after them.
 template <class Tile, CacheType kType>
-void scoreKeysDirect(const ScoreBlocks& args, const uint8_t* keys, float* p, size_t key, size_t n) {
+void scoreKeysDirect(const ScoreBlocks& args,
+                     const uint8_t* keys,
+                     const uint8_t* next,
+                     float* p,
+                     size_t key,
+                     size_t n) {
     for (size_t t = args.first_pos < key ? key - args.first_pos : 0; t < args.n_tokens; ++t) {
         const size_t n_seen = args.first_pos + t + 1 - key;
         forDirectRows(0, args.n_heads, [&](size_t head, auto rows) {
             Tile::template scoreRows<kType, decltype(rows)::kValue>(
-                {args.q + t * args.q_stride + head * args.head_dim, args.head_dim}, keys, n,
+                {args.q + t * args.q_stride + head * args.head_dim, args.head_dim}, keys, next, n,
                 args.head_dim, p + head * kKeys);
         });
         for (size_t head = 0; head < args.n_heads; ++head) {
@@ -418,15 +423,18 @@ void scoreSpans(const ScoreBlocks& args) {
     float* keys = aligned(args.scratch);
     float* p = keys + paddedDim(args.head_dim) * kKeys;
     const size_t end = args.span_end * span < n_positions ? args.span_end * span : n_positions;
+    const auto keysFrom = [&](size_t key) {
+        return static_cast<const uint8_t*>(args.key_pages[key / kPageTokens]) +
+               key % kPageTokens * vector_bytes;
+    };
     for (size_t key = args.span_begin * span; key < end; key += kKeys) {
         const size_t n = end - key < kKeys ? end - key : kKeys;
-        const auto* page = static_cast<const uint8_t*>(args.key_pages[key / kPageTokens]);
-        const uint8_t* from = page + key % kPageTokens * vector_bytes;
         if (isDirect(args.n_tokens, args.n_heads)) {
-            scoreKeysDirect<Tile, kType>(args, from, p, key, n);
+            const uint8_t* next = keysFrom(key + kKeys < end ? key + kKeys : key);
+            scoreKeysDirect<Tile, kType>(args, keysFrom(key), next, p, key, n);
             continue;
         }
-        Tile::template loadKeys<kType>(from, n, args.head_dim, keys);
+        Tile::template loadKeys<kType>(keysFrom(key), n, args.head_dim, keys);
         scoreKeys<Tile>(args, keys, p, key, n);
     }
 }

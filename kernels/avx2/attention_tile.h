@@ -8,6 +8,7 @@
 #include <immintrin.h>
 
 #include "kernels/avx2/vectors.h"
+#include "kernels/fetch_ahead.h"
 #include "kernels/tile_attention.h"
 
 namespace belvedere::kernels::avx2 {
@@ -92,9 +93,10 @@ inline __m128 sumsOf(__m256 a, __m256 b, __m256 c, __m256 d) {
 }
 
 /// p [kR, n] = q [kR, head_dim] times n keys where they stand. Up to 3 elements of a row of p
-/// behind the n-th are written too.
+/// behind the n-th are written too. Meanwhile as many rows of the cache are fetched from `ahead`.
 template <CacheType kType, size_t kR>
-void scoreRows(ConstRows q, const uint8_t* keys, size_t n, size_t head_dim, float* p) {
+void scoreRows(
+    ConstRows q, const uint8_t* keys, const uint8_t* ahead, size_t n, size_t head_dim, float* p) {
     const size_t vector_bytes = cacheRowBytes(kType, head_dim);
     for (size_t first = 0; first < n; first += 4) {
         const uint8_t* at[4];
@@ -102,6 +104,7 @@ void scoreRows(ConstRows q, const uint8_t* keys, size_t n, size_t head_dim, floa
             // The last key again in place of those that are not there.
             at[k] = keys + (first + k < n ? first + k : n - 1) * vector_bytes;
         }
+        fetchAhead(ahead + first * vector_bytes, 4 * vector_bytes);
         // Of the 16 registers, eight for the sums: two rows at a time.
         for (size_t row = 0; row < kR; row += 2) {
             const float* a = q.data + row * q.stride;
@@ -291,8 +294,13 @@ struct Tile {
     }
 
     template <CacheType kType, size_t kR>
-    static void scoreRows(ConstRows q, const uint8_t* keys, size_t n, size_t head_dim, float* p) {
-        avx2::scoreRows<kType, kR>(q, keys, n, head_dim, p);
+    static void scoreRows(ConstRows q,
+                          const uint8_t* keys,
+                          const uint8_t* ahead,
+                          size_t n,
+                          size_t head_dim,
+                          float* p) {
+        avx2::scoreRows<kType, kR>(q, keys, ahead, n, head_dim, p);
     }
 
     template <CacheType kType, size_t kR>

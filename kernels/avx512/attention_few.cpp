@@ -19,6 +19,7 @@
 #include "kernels/avx512/avx512_kernels.h"
 #include "kernels/avx512/bf16.h"
 #include "kernels/avx512/exp.h"
+#include "kernels/fetch_ahead.h"
 
 namespace belvedere::kernels::avx512 {
 namespace {
@@ -155,15 +156,6 @@ inline __m512 sumOfPairs(__m512 a, __m512 b) {
     return _mm512_add_ps(same, _mm512_permute_ps(other, 0xb1));
 }
 
-/// Bytes that will be needed soon: rows are read a few lines at a time, which the hardware does not
-/// foresee. Into the second level: the first has too few requests of its own in flight, and once
-/// they are taken the arithmetic waits (Zen 4, keys from memory: 9 GB/s of a thread, 15 this way).
-inline void prefetch(const uint8_t* from, size_t n_bytes) {
-    for (size_t i = 0; i < n_bytes; i += 64) {
-        _mm_prefetch(from + i, _MM_HINT_T1);
-    }
-}
-
 /// Scores of n keys with the rows of a token, in whole vectors. Meanwhile their values are fetched.
 template <size_t kR>
 void scoreKeys(const uint8_t* q,
@@ -179,7 +171,7 @@ void scoreKeys(const uint8_t* q,
             // The last key again in place of those that are not there.
             at[k] = keys.at + (first + k < n ? first + k : n - 1) * keys.line_bytes;
         }
-        prefetch(values.at + first * values.line_bytes, kSumKeys * values.line_bytes);
+        fetchAhead(values.at + first * values.line_bytes, kSumKeys * values.line_bytes);
         __m512 acc[kSumKeys] = {};
         for (size_t step = 0; step < n_steps; ++step) {
             const __m512i row = _mm512_load_si512(q + step * 64);
@@ -342,7 +334,7 @@ void addValues(WeightPairs<kR> weights,
         size_t key = 0;
         for (; key + 2 <= n; key += 2) {
             if (i == 0) {
-                prefetch(next_keys + key * vector_bytes, 2 * vector_bytes);
+                fetchAhead(next_keys + key * vector_bytes, 2 * vector_bytes);
             }
             addPair(key / 2, values + key * vector_bytes, values + (key + 1) * vector_bytes);
         }

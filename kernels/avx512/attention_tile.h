@@ -10,6 +10,7 @@
 #include "kernels/avx512/exp.h"
 #include "kernels/avx512/lanes.h"
 #include "kernels/avx512/transpose.h"
+#include "kernels/fetch_ahead.h"
 #include "kernels/tile_attention.h"
 
 namespace belvedere::kernels::avx512 {
@@ -119,9 +120,10 @@ void scoreFourKeys(ConstRows q, const uint8_t* const* keys, size_t head_dim, __m
 }
 
 /// p [kR, n] = q [kR, head_dim] times n keys where they stand. Up to 15 elements of a row of p
-/// behind the n-th are written too.
+/// behind the n-th are written too. Meanwhile as many rows of the cache are fetched from `ahead`.
 template <CacheType kType, size_t kR>
-void scoreRows(ConstRows q, const uint8_t* keys, size_t n, size_t head_dim, float* p) {
+void scoreRows(
+    ConstRows q, const uint8_t* keys, const uint8_t* ahead, size_t n, size_t head_dim, float* p) {
     const size_t vector_bytes = cacheRowBytes(kType, head_dim);
     for (size_t first = 0; first < n; first += 16) {
         __m512 sums[4][kR];
@@ -133,6 +135,7 @@ void scoreRows(ConstRows q, const uint8_t* keys, size_t n, size_t head_dim, floa
                 const size_t key = first + 4 * four + k;
                 at[k] = keys + (key < n ? key : n - 1) * vector_bytes;
             }
+            fetchAhead(ahead + (first + 4 * four) * vector_bytes, 4 * vector_bytes);
             scoreFourKeys<kType, kR>(q, at, head_dim, sums[four]);
         }
 #pragma GCC unroll 4
@@ -350,8 +353,13 @@ struct Tile {
     }
 
     template <CacheType kType, size_t kR>
-    static void scoreRows(ConstRows q, const uint8_t* keys, size_t n, size_t head_dim, float* p) {
-        avx512::scoreRows<kType, kR>(q, keys, n, head_dim, p);
+    static void scoreRows(ConstRows q,
+                          const uint8_t* keys,
+                          const uint8_t* ahead,
+                          size_t n,
+                          size_t head_dim,
+                          float* p) {
+        avx512::scoreRows<kType, kR>(q, keys, ahead, n, head_dim, p);
     }
 
     template <CacheType kType, size_t kR>
