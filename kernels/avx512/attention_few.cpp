@@ -156,11 +156,12 @@ inline __m512 sumOfPairs(__m512 a, __m512 b) {
     return _mm512_add_ps(same, _mm512_permute_ps(other, 0xb1));
 }
 
-/// Scores of n keys with the rows of a token, in whole vectors. Meanwhile their values are fetched.
+/// Scores of n keys with the rows of a token, in whole vectors. Meanwhile as many of the next
+/// values are fetched: those of the same keys would come too late, half a step further on.
 template <size_t kR>
 void scoreKeys(const uint8_t* q,
                const Lines& keys,
-               const Lines& values,
+               const Lines& next_values,
                size_t n,
                size_t head_dim,
                float* scores) {
@@ -171,7 +172,8 @@ void scoreKeys(const uint8_t* q,
             // The last key again in place of those that are not there.
             at[k] = keys.at + (first + k < n ? first + k : n - 1) * keys.line_bytes;
         }
-        fetchAhead(values.at + first * values.line_bytes, kSumKeys * values.line_bytes);
+        fetchAhead(next_values.at + first * next_values.line_bytes,
+                   kSumKeys * next_values.line_bytes);
         __m512 acc[kSumKeys] = {};
         for (size_t step = 0; step < n_steps; ++step) {
             const __m512i row = _mm512_load_si512(q + step * 64);
@@ -295,7 +297,7 @@ struct WeightPairs {
 };
 
 /// out [kRows, D] = out * shrink + the weights of n keys times their values. Meanwhile as many of
-/// the next keys are fetched.
+/// the next keys are fetched, evenly: requests that come in a burst find no place in the queue.
 template <CacheType kType, size_t kR, size_t kRows>
 void addValues(WeightPairs<kR> weights,
                const uint8_t* values,
@@ -307,7 +309,9 @@ void addValues(WeightPairs<kR> weights,
     constexpr size_t kV = 2;
     constexpr size_t kE = 16 / kR;
     const size_t vector_bytes = cacheRowBytes(kType, head_dim);
+    const size_t bytes_a_pass = 2 * vector_bytes * 16 * kV / head_dim;
     for (size_t i = 0; i < head_dim; i += 16 * kV) {
+        const uint8_t* next = next_keys + i / (16 * kV) * bytes_a_pass;
         __m512 acc[kRows][kV];
 #pragma GCC unroll 8
         for (size_t r = 0; r < kRows; ++r) {
@@ -333,9 +337,7 @@ void addValues(WeightPairs<kR> weights,
         };
         size_t key = 0;
         for (; key + 2 <= n; key += 2) {
-            if (i == 0) {
-                fetchAhead(next_keys + key * vector_bytes, 2 * vector_bytes);
-            }
+            fetchAhead(next + key * vector_bytes, bytes_a_pass);
             addPair(key / 2, values + key * vector_bytes, values + (key + 1) * vector_bytes);
         }
         if (key < n) {
@@ -424,8 +426,9 @@ void attendFew(const Attend& args, const AttendItem& item) {
     while (walk.next()) {
         has_next = has_next && ahead.next();
         const uint8_t* values = stepRows(args.v_pages, item, walk, vector_bytes);
-        const uint8_t* next_keys =
-            stepRows(args.k_pages, item, has_next ? ahead : walk, vector_bytes);
+        const KeyWalk& next = has_next ? ahead : walk;
+        const uint8_t* next_keys = stepRows(args.k_pages, item, next, vector_bytes);
+        const uint8_t* next_values = stepRows(args.v_pages, item, next, vector_bytes);
         const Lines keys = keyLines<kType>(stepRows(args.k_pages, item, walk, vector_bytes),
                                            walk.n_keys, args.head_dim, s.keys);
         for (size_t run = 0; run < walk.n_runs; ++run) {
@@ -433,7 +436,7 @@ void attendFew(const Attend& args, const AttendItem& item) {
                 const TokenScratch token = tokenScratch(scratch, t, args.head_dim);
                 const size_t n_before = walk.seenBy(t) - walk.key;
                 const size_t n_seen = n_before < walk.n_keys ? n_before : walk.n_keys;
-                scoreKeys<kR>(token.q, keys, {values, vector_bytes}, n_seen, args.head_dim,
+                scoreKeys<kR>(token.q, keys, {next_values, vector_bytes}, n_seen, args.head_dim,
                               s.scores);
                 softmax<kR>(token, s, n_seen);
                 addAllValues<kType, kR>(s, values, next_keys, n_seen, args.head_dim, group,
