@@ -22,33 +22,60 @@ inline double secondsOf(const std::function<void()>& work) {
     return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
-/// Bytes a second that all threads together read from memory.
-inline double memoryBandwidth(size_t n_threads) {
-    constexpr size_t kWords = size_t{64} << 20;  // 512 MiB: far more than any cache
-    AlignedBuffer<uint64_t> words(kWords);
-    ThreadPool pool(n_threads);
-    pool.setBusy(true);
-    pool.parallelFor(kWords, 4096, [&](size_t begin, size_t end, size_t) {
-        std::fill(words.data() + begin, words.data() + end, begin);
-    });
-    std::vector<uint64_t> sums(n_threads * 8);
-    const auto read = [&] {
-        pool.parallelFor(kWords, 4096, [&](size_t begin, size_t end, size_t worker) {
+/// Reads far more than any cache holds, with all threads together.
+class MemoryReader {
+  public:
+    explicit MemoryReader(size_t n_threads)
+        : words_(kWords), pool_(n_threads), sums_(n_threads * 8) {
+        pool_.setBusy(true);
+        pool_.parallelFor(kWords, kChunk, [this](size_t begin, size_t end, size_t) {
+            std::fill(words_.data() + begin, words_.data() + end, begin);
+        });
+        pool_.setBusy(false);
+    }
+
+    /// Bytes a second, the mean of some passes over 512 MiB.
+    double bandwidth(int n_passes) {
+        pool_.setBusy(true);
+        const double seconds = secondsOf([this, n_passes] {
+            for (int i = 0; i < n_passes; ++i) {
+                readAll();
+            }
+        });
+        pool_.setBusy(false);
+        return static_cast<double>(kWords * sizeof(uint64_t)) * n_passes / seconds;
+    }
+
+  private:
+    static constexpr size_t kWords = size_t{64} << 20;
+    static constexpr size_t kChunk = 4096;
+
+    void readAll() {
+        pool_.parallelFor(kWords, kChunk, [this](size_t begin, size_t end, size_t worker) {
             uint64_t a = 0, b = 0, c = 0, d = 0;
             for (size_t i = begin; i < end; i += 4) {
-                a += words[i];
-                b += words[i + 1];
-                c += words[i + 2];
-                d += words[i + 3];
+                a += words_[i];
+                b += words_[i + 1];
+                c += words_[i + 2];
+                d += words_[i + 3];
             }
-            sums[worker * 8] += a + b + c + d;
+            sums_[worker * 8] += a + b + c + d;
         });
-    };
-    double best = 1e9;
-    for (int i = 0; i < 4; ++i) {
-        best = std::min(best, secondsOf(read));
     }
-    return static_cast<double>(kWords * sizeof(uint64_t)) / best;
+
+    AlignedBuffer<uint64_t> words_;
+    ThreadPool pool_;
+    std::vector<uint64_t> sums_;
+};
+
+/// Bytes a second that all threads together read from memory, the best of four passes.
+inline double memoryBandwidth(size_t n_threads) {
+    MemoryReader reader(n_threads);
+    double best = 0.0;
+    for (int i = 0; i < 4; ++i) {
+        best = std::max(best, reader.bandwidth(1));
+    }
+    return best;
 }
 
 /// Multiplies and adds a second of the fast matrix product where everything is in cache.
