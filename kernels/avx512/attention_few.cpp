@@ -166,16 +166,17 @@ void scoreKeys(const uint8_t* q,
                size_t head_dim,
                float* scores) {
     const size_t n_steps = head_dim / kUnit * kR;
+    const size_t bytes_a_step = kSumKeys * next_values.line_bytes / n_steps;
     for (size_t first = 0; first < n; first += kSumKeys) {
         const uint8_t* at[kSumKeys];
         for (size_t k = 0; k < kSumKeys; ++k) {
             // The last key again in place of those that are not there.
             at[k] = keys.at + (first + k < n ? first + k : n - 1) * keys.line_bytes;
         }
-        fetchAhead(next_values.at + first * next_values.line_bytes,
-                   kSumKeys * next_values.line_bytes);
+        const uint8_t* next = next_values.at + first * next_values.line_bytes;
         __m512 acc[kSumKeys] = {};
         for (size_t step = 0; step < n_steps; ++step) {
+            fetchAhead(next + step * bytes_a_step, bytes_a_step);
             const __m512i row = _mm512_load_si512(q + step * 64);
 #pragma GCC unroll 8
             for (size_t k = 0; k < kSumKeys; ++k) {
@@ -311,7 +312,7 @@ void addValues(WeightPairs<kR> weights,
     const size_t vector_bytes = cacheRowBytes(kType, head_dim);
     const size_t bytes_a_pass = 2 * vector_bytes * 16 * kV / head_dim;
     for (size_t i = 0; i < head_dim; i += 16 * kV) {
-        const uint8_t* next = next_keys + i / (16 * kV) * bytes_a_pass;
+        const uint8_t* next = next_keys + i / (16 * kV) * (n / 2 * bytes_a_pass);
         __m512 acc[kRows][kV];
 #pragma GCC unroll 8
         for (size_t r = 0; r < kRows; ++r) {
@@ -337,7 +338,7 @@ void addValues(WeightPairs<kR> weights,
         };
         size_t key = 0;
         for (; key + 2 <= n; key += 2) {
-            fetchAhead(next + key * vector_bytes, bytes_a_pass);
+            fetchAhead(next + key / 2 * bytes_a_pass, bytes_a_pass);
             addPair(key / 2, values + key * vector_bytes, values + (key + 1) * vector_bytes);
         }
         if (key < n) {
