@@ -2,14 +2,16 @@
 // Times the kernels at the shapes of SmolLM2-135M beside what this machine can do at all in the
 // same run: bytes read from memory, integer and f32 operations. Prints; judges nothing.
 //
-//     kernels_bench [threads]        without a number: 1 thread, then all cores
+//     kernels_bench [threads [matrices|attention]]    without a number: 1 thread, then all cores
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <fmt/core.h>
@@ -32,6 +34,14 @@ constexpr size_t kHeadDim = 64;
 constexpr size_t kLayers = 30;
 constexpr size_t kVocab = 49152;
 constexpr size_t kPrompt = 512;
+
+/// Query and KV heads of a model.
+struct Heads {
+    size_t n;
+    size_t n_kv;
+    size_t dim;
+    size_t n_layers;
+};
 
 /// Median of several runs, each long enough to measure, in seconds.
 double seconds(const std::function<void()>& work) {
@@ -130,20 +140,26 @@ uint64_t readAll(const uint64_t* words, size_t n) {
     return sum[0] ^ sum[1];
 }
 
-/// What the machine gives at best: a sum over 256 MB from memory, and chains of independent
-/// products in registers.
-void benchFloors(ThreadPool& pool) {
+/// Bytes a second of a sum over 256 MB.
+double readBandwidth(ThreadPool& pool) {
     constexpr size_t kWords = size_t{32} << 20;
-    static AlignedBuffer<uint64_t> memory(kWords);
-    std::fill(memory.span().begin(), memory.span().end(), 1);
+    static AlignedBuffer<uint64_t> memory = [] {
+        AlignedBuffer<uint64_t> words(kWords);
+        std::fill(words.span().begin(), words.span().end(), 1);
+        return words;
+    }();
     std::vector<uint64_t> sums(pool.threadCount() * 8);
     const double read_s = seconds([&] {
         pool.parallelFor(kWords, 1 << 16, [&](size_t begin, size_t end, size_t worker) {
             sums[worker * 8] ^= readAll(memory.data() + begin, end - begin);
         });
     });
-    fmt::print("  floor: memory read {:.1f} GB/s\n",
-               static_cast<double>(kWords * 8) / read_s * 1e-9);
+    return static_cast<double>(kWords * 8) / read_s;
+}
+
+/// What the machine gives at best: memory, and chains of independent products in registers.
+void benchFloors(ThreadPool& pool) {
+    fmt::print("  floor: memory read {:.1f} GB/s\n", readBandwidth(pool) * 1e-9);
 #if defined(__x86_64__)
     if (tableFor(Isa::Avx512) != nullptr) {
         fmt::print("  floor: VNNI {:.0f} GOP/s, f32 {:.0f} GFLOP/s\n", peak(pool, vnniLoop, 128),
@@ -233,12 +249,18 @@ void benchMatrix(const KernelTable& k,
 
 /// One layer after the other, each with keys and values of its own, so that they come from memory
 /// as they do in generation.
-void benchAttention(
-    const KernelTable& k, ThreadPool& pool, size_t n_tokens, size_t first_pos, bool exact) {
-    const size_t n_layers = n_tokens == 1 ? kLayers : 1;
+void benchAttention(const KernelTable& k,
+                    ThreadPool& pool,
+                    const Heads& heads,
+                    CacheType type,
+                    size_t n_tokens,
+                    size_t first_pos,
+                    bool exact) {
+    const size_t n_layers = n_tokens == 1 ? heads.n_layers : 1;
     const size_t n_pages = (first_pos + n_tokens + kPageTokens - 1) / kPageTokens;
-    const size_t page_elements = kKvHeads * kPageTokens * kHeadDim;
-    AlignedBuffer<uint16_t> cache(2 * n_layers * n_pages * page_elements);
+    const size_t page_elements = heads.n_kv * kPageTokens * heads.dim;
+    const size_t page_bytes = heads.n_kv * kPageTokens * cacheRowBytes(type, heads.dim);
+    AlignedBuffer<std::byte> cache(2 * n_layers * n_pages * page_bytes);
     std::vector<float> values(page_elements);
     std::vector<const void*> k_pages;
     std::vector<const void*> v_pages;
@@ -246,28 +268,30 @@ void benchAttention(
         for (size_t i = 0; i < page_elements; ++i) {
             values[i] = static_cast<float>((i + page) * 7919 % 1000) / 500 - 1;
         }
-        uint16_t* to = cache.data() + page * page_elements;
-        k.to_cache(CacheType::F16, values.data(), to, page_elements);
+        std::byte* to = cache.data() + page * page_bytes;
+        k.to_cache(type, values.data(), to, page_elements);
         (page / n_pages % 2 == 0 ? k_pages : v_pages).push_back(to);
     }
-    AlignedBuffer<float> q(n_tokens * kHeads * kHeadDim);
+    AlignedBuffer<float> q(n_tokens * heads.n * heads.dim);
     for (size_t i = 0; i < q.size(); ++i) {
         q[i] = static_cast<float>(i * 7907 % 1000) / 500 - 1;
     }
     AlignedBuffer<float> out(q.size());
-    const size_t scratch_floats = k.attend_scratch_floats(kHeads, kKvHeads, kHeadDim);
+    const size_t scratch_floats = k.attend_scratch_floats(heads.n, heads.n_kv, heads.dim);
     AlignedBuffer<float> scratch(scratch_floats * pool.threadCount());
     const size_t tile = k.attend_token_tile(n_tokens);
-    const size_t n_items = (n_tokens + tile - 1) / tile * kKvHeads;
+    const size_t n_items = (n_tokens + tile - 1) / tile * heads.n_kv;
     const auto attend = [&](size_t layer) {
         const void* const* keys = k_pages.data() + layer * n_pages;
         const void* const* of_values = v_pages.data() + layer * n_pages;
         pool.parallelFor(n_items, 1, [&](size_t begin, size_t end, size_t worker) {
-            k.attend({CacheType::F16, q.data(), kHeads * kHeadDim, keys, of_values, out.data(),
-                      kHeads * kHeadDim, n_tokens, first_pos, kHeads, kKvHeads, kHeadDim, 0.125F,
-                      exact, scratch.data() + worker * scratch_floats, begin, end});
+            k.attend({type, q.data(), heads.n * heads.dim, keys, of_values, out.data(),
+                      heads.n * heads.dim, n_tokens, first_pos, heads.n, heads.n_kv, heads.dim,
+                      1.0F / std::sqrt(static_cast<float>(heads.dim)), exact,
+                      scratch.data() + worker * scratch_floats, begin, end});
         });
     };
+    const double memory = n_tokens == 1 ? readBandwidth(pool) : 0.0;
     const double all_s = seconds([&] {
         for (size_t layer = 0; layer < n_layers; ++layer) {
             attend(layer);
@@ -276,13 +300,15 @@ void benchAttention(
     const double s = all_s / static_cast<double>(n_layers);
     const double pairs = static_cast<double>(n_tokens) *
                          (static_cast<double>(first_pos) + static_cast<double>(n_tokens + 1) / 2);
-    const double kv_bytes =
-        2.0 * 2 * static_cast<double>((first_pos + n_tokens) * kKvHeads * kHeadDim);
+    const double kv_bytes = 2.0 * static_cast<double>((first_pos + n_tokens) * heads.n_kv *
+                                                      cacheRowBytes(type, heads.dim));
     fmt::print(
-        "  attention {:<5} {:>3} tokens after {:>5}: {:9.1f} us a layer {:8.1f} GB/s {:8.1f} "
-        "GFLOP/s\n",
-        exact ? "exact" : "fast", n_tokens, first_pos, s * 1e6, kv_bytes / s * 1e-9,
-        pairs * 4 * static_cast<double>(kHeads * kHeadDim) / s * 1e-9);
+        "  attention {} x {} {:<5} {:<5} {:>3} tokens after {:>5}: {:9.1f} us a layer {:8.1f} GB/s "
+        "{:8.1f} GFLOP/s{}\n",
+        heads.n, heads.dim, cacheTypeName(type), exact ? "exact" : "fast", n_tokens, first_pos,
+        s * 1e6, kv_bytes / s * 1e-9,
+        pairs * 4 * static_cast<double>(heads.n * heads.dim) / s * 1e-9,
+        memory > 0 ? fmt::format("; memory {:.1f} GB/s", memory * 1e-9) : "");
 }
 
 void benchSmall(const KernelTable& k) {
@@ -353,13 +379,7 @@ void benchModel(const KernelTable& k, ThreadPool& pool, size_t n_tokens) {
                n_tokens, s * 1e3, static_cast<double>(n_tokens) / s);
 }
 
-void runAll(const KernelTable& k, size_t n_threads) {
-    ThreadPool pool(n_threads);
-    pool.setBusy(true);
-    fmt::print("{} threads, {}\n", n_threads, k.description);
-    benchFloors(pool);
-    benchPool(pool);
-    benchSmall(k);
+void benchMatrices(const KernelTable& k, ThreadPool& pool) {
     benchModel(k, pool, 1);
     benchModel(k, pool, kPrompt);
     for (const size_t n_tokens : {size_t{1}, kPrompt}) {
@@ -373,11 +393,34 @@ void runAll(const KernelTable& k, size_t n_threads) {
         }
     }
     benchMatrix(k, pool, "head 49152x576", WeightType::Q8_0, kVocab, kDim, 1, 1);
-    benchAttention(generationTable(k), pool, 1, 512, false);
-    benchAttention(generationTable(k), pool, 1, 4096, false);
-    benchAttention(k, pool, kPrompt, 0, false);
-    benchAttention(k, pool, kPrompt, 4096, false);
-    benchAttention(k, pool, kPrompt, 0, true);
+}
+
+void benchAttentions(const KernelTable& k, ThreadPool& pool) {
+    const Heads smol = {kHeads, kKvHeads, kHeadDim, kLayers};
+    const Heads m3 = {32, 4, 128, 2};
+    for (const CacheTypeInfo& info : kCacheTypes) {
+        benchAttention(generationTable(k), pool, smol, info.type, 1, 4096, false);
+        benchAttention(generationTable(k), pool, m3, info.type, 1, 65536, false);
+    }
+    benchAttention(k, pool, smol, CacheType::F16, kPrompt, 0, false);
+    benchAttention(k, pool, smol, CacheType::F16, kPrompt, 4096, false);
+    benchAttention(k, pool, smol, CacheType::F16, kPrompt, 0, true);
+}
+
+/// `only`: empty for all.
+void run(const KernelTable& k, size_t n_threads, std::string_view only) {
+    ThreadPool pool(n_threads);
+    pool.setBusy(true);
+    fmt::print("{} threads, {}\n", n_threads, k.description);
+    benchFloors(pool);
+    benchPool(pool);
+    benchSmall(k);
+    if (only != "attention") {
+        benchMatrices(k, pool);
+    }
+    if (only != "matrices") {
+        benchAttentions(k, pool);
+    }
 }
 
 }  // namespace
@@ -398,10 +441,10 @@ int main(int argc, char** argv) {
             fmt::print(stderr, "kernels_bench: threads must be 1 to 1024\n");
             return 2;
         }
-        kernels::runAll(kernels::active(), static_cast<size_t>(n));
+        kernels::run(kernels::active(), static_cast<size_t>(n), argc > 2 ? argv[2] : "");
         return 0;
     }
-    kernels::runAll(kernels::active(), 1);
-    kernels::runAll(kernels::active(), cpu.n_cores);
+    kernels::run(kernels::active(), 1, "");
+    kernels::run(kernels::active(), cpu.n_cores, "");
     return 0;
 }
