@@ -70,10 +70,11 @@ struct MemoryNeed {
     uint64_t experts = 0;     ///< of these, those of MoE layers
     uint64_t mapped = 0;      ///< weights read where they stand in the file, experts left out
     uint64_t scratch = 0;     ///< activations and working memory
+    uint64_t images = 0;      ///< beside it while images are read, VisionTower::usualRows() at once
     uint64_t page_bytes = 0;  ///< of kernels::kPageTokens tokens of the cache
     uint64_t cache = 0;       ///< of the whole window
 
-    [[nodiscard]] uint64_t total() const { return weights + mapped + scratch + cache; }
+    [[nodiscard]] uint64_t total() const { return weights + mapped + scratch + images + cache; }
 
     /// Bytes of the cache of n_tokens.
     [[nodiscard]] uint64_t cacheBytes(size_t n_tokens) const {

@@ -51,7 +51,9 @@ Result<void> show(const std::string& path) {
         static_cast<double>(info.memory.scratch) / 1e6,
         static_cast<double>(info.memory.cache) / 1e6, info.chat_template);
     if (!info.vision.empty()) {
-        fmt::print("  images and video through the vision tower in {}\n", info.vision);
+        fmt::print(
+            "  images and video through the vision tower in {}; {:.1f} MB more while it reads\n",
+            info.vision, static_cast<double>(info.memory.images) / 1e6);
     }
     for (const std::string& notice : info.notices) {
         fmt::print("  note: {}\n", notice);

@@ -356,6 +356,9 @@ class Backend {
     // Outside a pass; max_tokens does not limit their rows.
     virtual void normalize(const NormalizeStep& step) = 0;
     virtual void attendSegment(const SegmentStep& step) = 0;
+    /// The working memory of a segment of n_rows, which attendSegment() takes when it is first
+    /// needed. Errors: OutOfMemory.
+    virtual Result<void> reserveSegment(size_t n_rows, size_t n_heads, size_t head_dim) = 0;
     // Inside and outside.
     /// Whole rows of a buffer from first_row on.
     virtual void write(std::span<const float> rows, size_t first_row, DeviceBuffer& buffer) = 0;
@@ -384,6 +387,8 @@ class Backend {
     [[nodiscard]] virtual uint64_t mappedBytes() const = 0;
     /// Bytes of activations and working memory.
     [[nodiscard]] virtual uint64_t scratchBytes() const = 0;
+    /// The most they have been.
+    [[nodiscard]] virtual uint64_t mostScratchBytes() const = 0;
     [[nodiscard]] virtual std::string description() const = 0;
     [[nodiscard]] virtual size_t threadCount() const = 0;
 };

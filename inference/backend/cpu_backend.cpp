@@ -176,8 +176,7 @@ Result<std::unique_ptr<DeviceVector>> CpuBackend::addVector(std::span<const floa
 }
 
 Result<std::unique_ptr<DeviceBuffer>> CpuBackend::addBuffer(size_t n_tokens, size_t width) {
-    auto buffer = std::make_unique<CpuBuffer>();
-    BV_TRY(reserve(buffer->values, n_tokens * width));
+    auto buffer = std::make_unique<CpuBuffer>(BV_TRY(allocate<float>(n_tokens * width)), scratch_);
     buffer->n_tokens = n_tokens;
     buffer->width = width;
     return buffer;

@@ -60,6 +60,7 @@ class CpuBackend final : public Backend {
     void experts(const ExpertsStep& step) override;
     void normalize(const NormalizeStep& step) override;
     void attendSegment(const SegmentStep& step) override;
+    Result<void> reserveSegment(size_t n_rows, size_t n_heads, size_t head_dim) override;
     void write(std::span<const float> rows, size_t first_row, DeviceBuffer& buffer) override;
     Result<void> await() override;
     std::span<float> read(DeviceBuffer& buffer, size_t n_rows) override;
@@ -77,7 +78,9 @@ class CpuBackend final : public Backend {
 
     [[nodiscard]] uint64_t mappedBytes() const override { return mapped_bytes_; }
 
-    [[nodiscard]] uint64_t scratchBytes() const override { return scratch_bytes_; }
+    [[nodiscard]] uint64_t scratchBytes() const override { return scratch_->now; }
+
+    [[nodiscard]] uint64_t mostScratchBytes() const override { return scratch_->most; }
 
     [[nodiscard]] std::string description() const override;
 
@@ -170,16 +173,24 @@ class CpuBackend final : public Backend {
         if (buffer.size() >= n) {
             return {};
         }
-        scratch_bytes_ += (n - buffer.size()) * sizeof(T);
+        scratch_->now -= buffer.size() * sizeof(T);
+        buffer = {};
+        buffer = BV_TRY(allocate<T>(n));
+        scratch_->add(n * sizeof(T));
+        return {};
+    }
+
+    /// Where memory is only measured, without it. Errors: OutOfMemory.
+    template <class T>
+    Result<AlignedBuffer<T>> allocate(size_t n) {
         if (shape_.is_measured) {
-            buffer = AlignedBuffer<T>::measured(n);
-            return {};
+            return AlignedBuffer<T>::measured(n);
         }
-        buffer = AlignedBuffer<T>(n);
+        AlignedBuffer<T> buffer(n);
         if (!buffer.ok()) {
             return fail(ErrorCode::OutOfMemory, "{} bytes of working memory", n * sizeof(T));
         }
-        return {};
+        return buffer;
     }
 
     /// The larger of what sizeOf gives for the tables of both kinds of pass.
@@ -196,7 +207,6 @@ class CpuBackend final : public Backend {
     Result<void> reserveSteps();
     Result<void> reserveAttention();
     Result<void> reserveAttendScratch(size_t n_heads, size_t n_kv_heads, size_t head_dim);
-    Result<void> reserveSegment(const SegmentStep& step);
     void placeSegmentRows(const SegmentStep& step, size_t begin, size_t end);
     Result<void> reserveScratch(const CpuLinear& linear);
 
@@ -261,7 +271,7 @@ class CpuBackend final : public Backend {
     ExpertStore expert_store_;
     uint64_t resident_bytes_ = 0;  ///< of everything else
     uint64_t mapped_bytes_ = 0;
-    uint64_t scratch_bytes_ = 0;
+    const std::shared_ptr<ScratchCount> scratch_ = std::make_shared<ScratchCount>();
 
     PageShape page_shape_;
     size_t page_bytes_ = 0;

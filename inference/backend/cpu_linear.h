@@ -4,6 +4,7 @@
 // Weights as the CPU backend keeps them. Private to inference/backend. Immutable once made: any
 // thread.
 
+#include <algorithm>
 #include <array>
 #include <memory>
 #include <vector>
@@ -72,8 +73,30 @@ class CpuVector : public DeviceVector {
     AlignedBuffer<float> values;
 };
 
+/// Bytes of working memory.
+struct ScratchCount {
+    uint64_t now = 0;
+    uint64_t most = 0;
+
+    void add(uint64_t n_bytes) {
+        now += n_bytes;
+        most = std::max(most, now);
+    }
+};
+
 class CpuBuffer : public DeviceBuffer {
   public:
+    /// `counted`: where its bytes are counted as long as it lives.
+    CpuBuffer(AlignedBuffer<float> rows, std::shared_ptr<ScratchCount> counted)
+        : values(std::move(rows)), counted_(std::move(counted)) {
+        counted_->add(values.size() * sizeof(float));
+    }
+
+    ~CpuBuffer() override { counted_->now -= values.size() * sizeof(float); }
+
+    CpuBuffer(const CpuBuffer&) = delete;
+    CpuBuffer& operator=(const CpuBuffer&) = delete;
+
     AlignedBuffer<float> values;
     size_t n_tokens = 0;
     size_t width = 0;
@@ -81,6 +104,9 @@ class CpuBuffer : public DeviceBuffer {
     [[nodiscard]] float* row(size_t t) { return values.data() + t * width; }
 
     [[nodiscard]] const float* row(size_t t) const { return values.data() + t * width; }
+
+  private:
+    std::shared_ptr<ScratchCount> counted_;
 };
 
 /// Rows [row_begin, row_end) of an MXFP8 matrix, whose scales stand apart, as blocks. Returns false

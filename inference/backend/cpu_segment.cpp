@@ -24,9 +24,9 @@ void CpuBackend::normalize(const NormalizeStep& step) {
     });
 }
 
-Result<void> CpuBackend::reserveSegment(const SegmentStep& step) {
-    const size_t n_pages = (step.n_rows + kPageTokens - 1) / kPageTokens;
-    const size_t page_floats = step.n_heads * kPageTokens * step.head_dim;
+Result<void> CpuBackend::reserveSegment(size_t n_rows, size_t n_heads, size_t head_dim) {
+    const size_t n_pages = (n_rows + kPageTokens - 1) / kPageTokens;
+    const size_t page_floats = n_heads * kPageTokens * head_dim;
     BV_TRY(reserve(segment_keys_, n_pages * page_floats));
     BV_TRY(reserve(segment_values_, n_pages * page_floats));
     segment_k_pages_.clear();
@@ -35,7 +35,7 @@ Result<void> CpuBackend::reserveSegment(const SegmentStep& step) {
         segment_k_pages_.push_back(segment_keys_.data() + page * page_floats);
         segment_v_pages_.push_back(segment_values_.data() + page * page_floats);
     }
-    return reserveAttendScratch(step.n_heads, step.n_heads, step.head_dim);
+    return reserveAttendScratch(n_heads, n_heads, head_dim);
 }
 
 void CpuBackend::placeSegmentRows(const SegmentStep& step, size_t begin, size_t end) {
@@ -63,7 +63,8 @@ void CpuBackend::placeSegmentRows(const SegmentStep& step, size_t begin, size_t 
 }
 
 void CpuBackend::attendSegment(const SegmentStep& step) {
-    if (Result<void> room = reserveSegment(step); !room.has_value()) {
+    if (Result<void> room = reserveSegment(step.n_rows, step.n_heads, step.head_dim);
+        !room.has_value()) {
         pass_result_ = std::move(room);
         return;
     }

@@ -128,6 +128,14 @@ Result<std::unique_ptr<CpuBackend>> makeBackend(const ModelSource& source,
                               kernelsOf(options), n_threads);
 }
 
+Result<std::unique_ptr<VisionTower>> makeTower(const VisionSource& vision,
+                                               const ModelSource& text,
+                                               Backend& backend,
+                                               size_t pass_tokens) {
+    VisionWeights weights = BV_TRY(loadVisionWeights(vision.in(text), vision.config, backend));
+    return std::make_unique<VisionTower>(vision.config, std::move(weights), backend, pass_tokens);
+}
+
 uint64_t usableBytes(const ModelOptions& options) {
     const uint64_t machine = options.machine_bytes > 0 ? options.machine_bytes : machineBytes();
     return static_cast<uint64_t>(kUsableMemory * static_cast<double>(machine));
@@ -192,7 +200,7 @@ Result<size_t> chooseContext(const std::string& path,
                     "of the {:.2f} GiB of this machine {:.2f} may be used: {}",
                     path, wanted,
                     static_cast<double>(wanted) / kernels::kPageTokens * gib(need.page_bytes),
-                    gib(need.weights), gib(need.mapped), gib(need.scratch),
+                    gib(need.weights), gib(need.mapped), gib(need.scratch + need.images),
                     gib(usable) / kUsableMemory, gib(usable), choices);
     }
     if (asked > config.context_tokens) {
@@ -267,16 +275,21 @@ Result<MemoryNeed> measureMemory(const ModelSource& source,
     const std::unique_ptr<CpuBackend> backend = BV_TRY(
         makeBackend(source, adapters, config, vision, options, context_tokens, Memory::Measured));
     ModelWeights weights = BV_TRY(loadWeights(source, adapters, config, *backend, nullptr, {}));
-    BV_TRY(
-        Decoder::create(config, std::move(weights), *backend, passTokens(options, context_tokens)));
+    const size_t pass_tokens = passTokens(options, context_tokens);
+    const std::unique_ptr<Decoder> decoder =
+        BV_TRY(Decoder::create(config, std::move(weights), *backend, pass_tokens));
+    std::unique_ptr<VisionTower> tower;
     if (vision != nullptr) {
-        BV_TRY(loadVisionWeights(vision->in(source), vision->config, *backend));
+        tower = BV_TRY(makeTower(*vision, source, *backend, pass_tokens));
     }
     MemoryNeed need;
     need.weights = backend->residentBytes();
     need.experts = backend->expertBytes();
     need.mapped = backend->mappedBytes();
     need.scratch = backend->scratchBytes();
+    if (vision != nullptr) {
+        need.images = BV_TRY(tower->reserve(VisionTower::usualRows(vision->config)));
+    }
     need.page_bytes = backend->pageBytes();
     return need;
 }
@@ -369,11 +382,8 @@ Result<std::unique_ptr<Model>> Model::load(const LoadRequest& request,
     if (vision != nullptr) {
         report(0.95, "reading the vision tower");
         model->tower_key_ = towerDigest(vision->in(source)).low;
-        VisionWeights tower =
-            BV_TRY(loadVisionWeights(vision->in(source), vision->config, *model->backend_));
-        model->tower_ =
-            std::make_unique<VisionTower>(vision->config, std::move(tower), *model->backend_,
-                                          passTokens(options, info.context_tokens));
+        model->tower_ = BV_TRY(
+            makeTower(*vision, source, *model->backend_, passTokens(options, info.context_tokens)));
     }
     info.resident_bytes = model->backend_->residentBytes();
     addRepackNotice(source, info);

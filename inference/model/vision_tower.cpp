@@ -214,6 +214,19 @@ Result<TowerOutput> VisionTower::encode(std::span<const RgbImage> frames,
     return output;
 }
 
+Result<uint64_t> VisionTower::reserve(size_t n_rows) {
+    const uint64_t before = backend_.scratchBytes();
+    BV_TRY(backend_.reserveSegment(n_rows, config_.n_heads, config_.headDim()));
+    BV_TRY(makeBuffers(n_rows));
+    const size_t n_floats = n_rows * kPatchValues + n_rows / kPatchesPerToken * config_.out_dim +
+                            n_rows * 2 * kAxes * config_.axisPairs();
+    return backend_.mostScratchBytes() - before + n_floats * sizeof(float);
+}
+
+size_t VisionTower::usualRows(const VisionConfig& config) {
+    return config.segment_pairs * kVideoLimits.max_pixels / (kPatchPixels * kPatchPixels);
+}
+
 double VisionTower::operationCount(const VisionConfig& config, const PatchGrid& grid) {
     const auto dim = static_cast<double>(config.dim);
     const auto out_dim = static_cast<double>(config.out_dim);

@@ -44,6 +44,14 @@ class VisionTower {
                                              TowerRows rows,
                                              const std::stop_token& stop);
 
+    /// What encode() takes at most for a segment of n_rows patches, in bytes: working memory of the
+    /// backend, which is reserved, and what the segment holds beside it. Errors: OutOfMemory.
+    [[nodiscard]] Result<uint64_t> reserve(size_t n_rows);
+
+    /// Patches of the longest segment of a clip within kVideoLimits; a still has fewer, but for one
+    /// whose size was asked for by its longer side.
+    [[nodiscard]] static size_t usualRows(const VisionConfig& config);
+
     /// Multiplications and additions that encode() needs for a grid.
     [[nodiscard]] static double operationCount(const VisionConfig& config, const PatchGrid& grid);
 

@@ -68,6 +68,33 @@ TEST_F(MemoryTest, TheEstimateIsWhatIsThenUsed) {
     }
 }
 
+TEST_F(MemoryTest, TheEstimateOfImagesIsWhatTheLongestSegmentTakes) {
+    options_.context_tokens = 512;
+    const LoadRequest request = {dataPath("inference/m3-vl-tiny/model-BF16.gguf").string(), {}};
+    const auto model = Model::load(request, options_, nullptr, {});
+    ASSERT_TRUE(model.has_value()) << model.error().message;
+    const MemoryNeed& need = (*model)->info().memory;
+    Backend& backend = (*model)->backend();
+    expectNear(need.scratch, backend.scratchBytes(), "before an image");
+
+    VisionTower& tower = *(*model)->tower();
+    const size_t n_pairs = tower.config().segment_pairs;
+    const ImageSize size = {28 * 28, 28 * 27};  // 592,704 of the 602,112 pixels of a frame
+    const std::vector<RgbImage> frames(
+        2 * n_pairs, RgbImage{size, std::vector<uint8_t>(3 * size.width * size.height, 128)});
+    const auto output = tower.encode(frames, TowerRows::Drop, {});
+    ASSERT_TRUE(output.has_value()) << output.error().message;
+    const size_t n_patches = n_pairs * size.width * size.height / (kPatchPixels * kPatchPixels);
+    const uint64_t held =
+        n_patches * kPatchValues * sizeof(float) + output->embeddings.size() * sizeof(float);
+    expectNear(need.images, backend.mostScratchBytes() - need.scratch + held, "a segment");
+    // What it keeps is what the next image takes.
+    const uint64_t kept = backend.scratchBytes();
+    EXPECT_LT(kept, backend.mostScratchBytes());
+    ASSERT_TRUE(tower.encode(frames, TowerRows::Drop, {}).has_value());
+    EXPECT_EQ(backend.scratchBytes(), kept);
+}
+
 TEST_F(MemoryTest, ThePageIsThatOfTheTypesAskedFor) {
     using kernels::CacheType;
     const LoadRequest& request = {dataPath("inference/m3-tiny/model-BF16.gguf").string(), {}};
